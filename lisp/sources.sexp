@@ -6,7 +6,7 @@
  "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "find-system" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names" "ops/manual"
  "profile/stacks" "profile/sampler" "ops/profile"
  "testing/frameworks" "testing/select" "testing/frozen" "testing/stopping" "ops/run-tests" "ops/tools"
- "copy-locks" "copy" "confine/system-calls" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine/clone" "confine/frozen" "confine" "confine/threads" "second-process"
+ "confine/system-calls" "stray-signals" "copy-locks" "copy" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine/clone" "confine/frozen" "confine" "confine/threads" "second-process"
  "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
  "check/stale" "check/reading" "check/engine" "fitting" "check/report" "check/system" "check/plan" "check/calls" "check/warm" "ops/check" "ops/check-system"
  "check/chain/digest" "check/chain/effects" "check/chain/record" "check/chain/invalidate" "check/chain/settle" "check/chain/processes"
@@ -16,7 +16,7 @@
  "reload/report" "reload/evaluated" "reload/sources" "ops/reload" "ops/undefine" "ops/eval-in-copy" "ops/try-evaluation" "ops/try-code"
  "expand/environment" "expand/walk" "expand/text" "expand/step" "expand/compiler" "expand/plain" "expand/compare" "ops/macroexpand" "ops/find-name"
  "ops/browse" "ops/threads" "ops/reading"
- "debug/refusal" "sbcl/frame-variables" "debug/time-limit" "debug/references" "debug/kinds-of-parts" "debug/parts" "debug/compare" "debug/table" "debug/set" "debug/shape" "debug/file-text" "debug/evaluated-sources" "debug/value-definitions" "debug/print-parts" "debug/frames" "debug/places" "debug/form-frames" "debug/copied-forms" "debug/probes" "debug/units" "debug/scope" "debug/moments" "debug/steps" "debug/breakpoints" "debug/function-breakpoints" "debug/step-into" "debug/coverage" "debug/hits" "debug/stepped-forms" "debug/evaluated-units" "debug/replaced-definitions" "debug/replaced-values" "debug/signals" "debug/threads"
+ "debug/refusal" "sbcl/frame-variables" "debug/time-limit" "debug/references" "debug/kinds-of-parts" "debug/parts" "debug/instance-text" "debug/compare" "debug/table" "debug/set" "debug/shape" "debug/file-text" "debug/evaluated-sources" "debug/value-definitions" "debug/print-parts" "debug/frames" "debug/places" "debug/form-frames" "debug/copied-forms" "debug/probes" "debug/units" "debug/scope" "debug/moments" "debug/steps" "debug/breakpoints" "debug/function-breakpoints" "debug/step-into" "debug/coverage" "debug/hits" "debug/stepped-forms" "debug/evaluated-units" "debug/replaced-definitions" "debug/replaced-values" "debug/signals" "debug/threads"
  "debug/kept-values" "debug/event-log" "debug/recorded-units" "debug/recording-query" "debug/recording-frames" "debug/value-origin" "debug/recording-steps" "debug/next-call"
  "ops/inspect" "ops/inspect-definition" "ops/trace" "ops/debug" "ops/breakpoints" "ops/record" "ops/next-call"
  "debug/attempt" "debug/frozen")

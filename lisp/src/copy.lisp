@@ -357,11 +357,19 @@
   ;; so an image's timer that is earlier than the copy's would keep the copy's from running.
   (setf *timers-of-image* (sb-ext:list-all-timers))
   (mapc #'sb-ext:unschedule-timer *timers-of-image*)
-  (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup sb-posix:sigchld))
+  (dolist (signal (list* sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sigchld *stray-signals*))
     (enable-interrupt signal :default))
   (restore-alarm-handler)
   (restore-interruption-handler)
   (setf *in-copy* t
+        ;; The starts make threads of the image. While any waits, START-THREAD-SOON leaves each
+        ;; further one to the starter, which a copy does not have. A copy can make threads at once:
+        ;; it is not forked while a thread of the image holds the lock that SBCL takes for that
+        ;; (NOTE-LOCKS-OF-PROCESS), and the lock of the list of all threads is the forking thread's
+        ;; while the world is stopped. The runtime's lock for the memory of ended threads, and the C
+        ;; library's, are held for some instructions by a thread that begins or ends. A copy that
+        ;; finds one of them held stands still, and is ended at its time limit.
+        *starts* '()
         sb-ext:*exit-hooks* '()
         sb-ext:*after-gc-hooks* '()))
 

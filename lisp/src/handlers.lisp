@@ -40,6 +40,13 @@
 (defconstant +start-of-thread+ 10 "The time in seconds after which a thread that has not begun
   counts as ended.")
 
+(defun take-place (place)
+  "Makes this thread the value of PLACE, as in KEEP-CALLING, and returns true. Returns NIL if a
+  thread is its value already."
+  (loop for value = (symbol-value place)
+        until (typep value 'sb-thread:thread)
+          thereis (eq value (sb-ext:compare-and-swap (symbol-value place) value sb-thread:*current-thread*))))
+
 (defun keep-calling (place function)
   "Makes a thread call FUNCTION, which waits for work, again and again. PLACE, a symbol, has as its
   value that thread, or the time in seconds at which its start began. If the user's code ends the
@@ -52,14 +59,11 @@
                (eq thread (sb-ext:compare-and-swap (symbol-value place) thread now)))
       (flet ((keep-on ()
                (let ((*own-thread* nil) (*users-code* t))
-                 (unwind-protect (progn (setf (symbol-value place) sb-thread:*current-thread*)
-                                        (loop (funcall (the function function))))
+                 (unwind-protect (loop (funcall (the function function)))
                    (setf (symbol-value place) nil)
                    (keep-calling place function)))))
-        (start-thread-soon "handlers" (lambda ()
-                                        ;; One may run already if the system made no thread before.
-                                        (unless (typep (symbol-value place) 'sb-thread:thread)
-                                          (keep-on))))))))
+        ;; If the system makes no thread for a while, several are started then, and one keeps on.
+        (start-thread-soon "handlers" (lambda () (when (take-place place) (keep-on))))))))
 
 (defun take-oldest-call ()
   "Takes the oldest of the *PUT-OFF-CALLS*, or returns NIL."

@@ -107,3 +107,25 @@
         (ok (text-contains "it is not known what was loaded"
                            (answer-to-point image "mcp-1" file (concatenate 'string *exchanged-text* swap))))
         (is-when way eq :set (answer-to-point image "test" file (concatenate 'string *exchanged-text* swap)))))))
+
+(deftest a-reload-says-that-a-file-was-written-while-it-was-compiled
+  (flet ((text (value &optional writes)
+           (format nil "(in-package :written)~%(defun value () ~D)~%~@[#.(progn ~A nil)~]~%" value writes)))
+    (let ((file (concatenate 'string *scratch* "written/file.lisp"))
+          (asd (write-file "written/written.asd" "(defsystem \"written\" :components ((:file \"file\")))")))
+      ;; A file of a system, and one of none.
+      (loop for request in (list (list "reload-system" "system" "written" "asd_files" (vector asd))
+                                 (list "reload-package" "package" "written"))
+            do (with-image (image)
+                 (write-file "written/file.lisp" (text 1))
+                 (prepare image (format nil "(defpackage :written (:use :cl)) (load ~S)" file))
+                 (write-file "written/file.lisp"
+                             (text 2 (format nil "(with-open-file (out ~S :direction :output :if-exists :supersede) (write-string ~S out))"
+                                             file (text 3))))
+                 (loop for (told value) in '((t "2") (nil "3"))
+                       do (let ((outcome (apply #'outcome-of image request)))
+                            (ok (reloaded-p outcome))
+                            (is eq told (loop for warning across (path outcome "warnings")
+                                                thereis (text-contains (format nil "~A was written while it was compiled" file)
+                                                                       (path warning "message"))))
+                            (is equal value (first-value image "(written::value)")))))))))

@@ -239,6 +239,20 @@
       (eventually (not (alive-p (third pids))))
       (ok (alive-p (first pids))))))
 
+(deftest a-frozen-failure-that-reaches-no-host-leaves-the-program-alone
+  ;; The program's cleanup forms would run a second time.
+  (with-frozen (image host)
+    (let* ((file (concatenate 'string *scratch* "cleaned-by"))
+           (nobody (make-frozen-host nil (concatenate 'string *scratch* "nobody-listens")))
+           (pid (path (frozen image nobody (format nil "(unwind-protect (outer 1 2)
+                                                          (with-open-file (out ~S :direction :output :if-exists :append :if-does-not-exist :create)
+                                                            (print (sb-posix:getpid) out)))"
+                                                   file))
+                      "frozen" "pid")))
+      (eventually (not (alive-p pid)))
+      (is equal (list (path (call image "status") "result" "pid"))
+          (with-open-file (in file) (remove-duplicates (loop for pid = (read in nil) while pid collect pid)))))))
+
 (deftest only-failures-are-frozen
   (with-frozen (image host)
     (flet ((frozen-of (code) (path-if-any (failed image host code) "frozen")))

@@ -221,3 +221,18 @@
                                        (consort::wait-for-copy (consort::call-in-copy (lambda () (unless *done* (consort::exit-process 9))) :patience 100)))))")
     (prepare image "(defvar *compiler* (sb-thread:make-thread #'compile-holding))")
     (is equal "0" (first-value image "(sb-thread:join-thread *copier*)"))))
+
+(deftest a-copy-makes-threads-although-threads-of-the-image-wait-to-be-made
+  (with-image (image)
+    (prepare image "(defun exit-of-copy ()
+                      (consort::wait-for-copy
+                       (consort::call-in-copy
+                        (lambda ()
+                          (let ((thread (consort::start-thread-if-possible \"in a copy\" (lambda () 3))))
+                            (consort::exit-process (if thread (sb-thread:join-thread thread) 9))))
+                        :patience 900)))")
+    (is equal "3" (first-value image "(exit-of-copy)"))
+    ;; The starter does not know of this one.
+    (is equal "3" (first-value image "(let ((start (consort::make-start #'list nil nil)))
+                                        (push start consort::*starts*)
+                                        (unwind-protect (exit-of-copy) (consort::remove-starts (list start))))"))))

@@ -319,6 +319,23 @@
     (ok (eventually (equal ":AGAIN" (first-value image "*came*"))))))
 
 #+linux
+(deftest signals-that-nobody-sends-to-end-the-image
+  (with-image (image)
+    (let ((pid (path (call image "status") "result" "pid")))
+      ;; SIGHUP SIGUSR1 SIGALRM SIGSTKFLT SIGXFSZ SIGVTALRM SIGIO SIGPWR, the first and the last
+      ;; without a name, and SIGUSR2, by which SBCL stops its threads.
+      (dolist (signal '(1 10 14 16 25 26 29 30 34 64 #+x86-64 12))
+        (sb-posix:kill pid signal)
+        (is-when signal equal "3" (first-value image "(+ 1 2)"))
+        (is-when signal eql pid (path (call image "status") "result" "pid"))))
+    (is equal ":COLLECTED" (first-value image "(progn (sb-ext:gc :full t) :collected)"))
+    ;; A program's own handler is called.
+    (prepare image "(defvar *came* nil)
+                    (sb-sys:enable-interrupt sb-posix:sigvtalrm (lambda (signal info context) (declare (ignore info context)) (setf *came* signal)))
+                    (sb-posix:kill (sb-posix:getpid) sb-posix:sigvtalrm)")
+    (ok (eventually (equal "26" (first-value image "*came*"))))))
+
+#+linux
 (deftest handlers-that-end-their-thread
   ;; SIGUSR1 is waited for, SIGWINCH put off: a further one finds a thread each time.
   (with-image (image)

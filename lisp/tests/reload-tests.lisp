@@ -479,7 +479,9 @@
 (deftest a-package-that-is-entered-within-a-form
   (with-image (image)
     (loop for (form name) in '(("(eval-when (:compile-toplevel :load-toplevel :execute) (in-package :hp))" "HP") ("(progn 1 (in-package :hp) 2)" "HP")
-                               ("(eval-when (:load-toplevel) (in-package :hp))" "COMMON-LISP-USER"))
+                               ;; IN-PACKAGE has effect when it is compiled, whatever is around it.
+                               ("(eval-when (:load-toplevel) (in-package :hp))" "HP")
+                               ("(eval-when (:execute) (in-package :hp))" "COMMON-LISP-USER"))
           do (compile-string image "(defpackage :hp (:use :cl))")
              (ok (reloaded-p (compile-string image (format nil "~A (defun entered () 1)" form))))
              (is-when form equal (prin1-to-string name) (first-value image "(package-name (symbol-package (first (remove-if-not #'fboundp (find-all-symbols \"ENTERED\")))))"))

@@ -66,7 +66,10 @@
     (is equal "bad-params" (path (tests-run image "framework" "junit") "error" "kind"))
     (is equal "package-not-found" (path (tests-run image "package" "no-such") "error" "kind"))
     (let ((answer (tests-run image "system" "shop" "framework" "asdf" "asd_files" '())))
-      (is equal "asdf" (path answer "framework")))))
+      (is equal "asdf" (path answer "framework"))
+      (ok (text-contains "shop.asd" (path answer "tests" 0 "file")))
+      (is = 1 (path answer "tests" 0 "line"))
+      (is equal "(NIL 2)" (first-value image "(list (consort::defines-system-p \"(defsystem \\\"shop/tests\\\"\" \"shop\") (nth-value 1 (consort::system-place \"shop/tests\")))")))))
 
 (deftest tests-of-parachute-and-rove
   (with-image (image)

@@ -120,3 +120,15 @@
       (is equal (list file 3 1)
           (let ((outcome (outcome-of image "reload-package" "package" "hru")))
             (list (path outcome "failure" "file") (path outcome "failure" "line") (path outcome "failure" "column")))))))
+
+(deftest packages-that-a-reloaded-text-enters-by-a-macro
+  (with-image (image)
+    (prepare image "(defpackage :pa (:use :cl)) (defpackage :pb (:use :cl)) (defmacro enter (name) `(in-package ,name))")
+    (ok (reloaded-p (compile-string image "(in-package :cl-user)
+(enter :pa)
+(defun in-pa () 'here)
+(progn (cl-user::enter :pb))
+(defun in-pb () 'here)
+(eval-when (:compile-toplevel :load-toplevel :execute) (setf *package* (find-package :cl-user)))
+(defun in-user () 'here)")))
+    (is equal "(PA::HERE PB::HERE HERE)" (first-value image "(list (pa::in-pa) (pb::in-pb) (in-user))"))))

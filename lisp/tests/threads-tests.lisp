@@ -80,6 +80,16 @@
     (is string= "four failed" (path (error-of-thread image "four") "message"))
     (is string= ":GONE" (first-value image "(sb-thread:join-thread *four* :default :gone)"))))
 
+(deftest frames-of-threads-have-the-forms-of-earlier-evaluations
+  (with-debugged (image)
+    (let ((defining "(defun in-repl (x) (list (error \"no ~A\" x)))")
+          (starting "(sb-thread:make-thread (lambda () (list (in-repl 1))) :name \"worker\")"))
+      (started image (format nil ":first~%~A" defining))
+      (started image starting)
+      (let ((answer (path (on-stop image "debug-frames" (stop-of-thread image "worker") "count" 5) "result")))
+        (is equal (list "(error \"no ~A\" x)" defining) (loaded-part answer 0))
+        (is equal (list "(in-repl 1)" starting) (loaded-part answer 1))))))
+
 (deftest what-a-thread-handles-does-not-stop
   (with-debugged (image)
     (started image "(defun run (function) (sb-thread:join-thread (sb-thread:make-thread function :name \"run\")))")

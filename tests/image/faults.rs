@@ -279,6 +279,35 @@ async fn a_killed_image_is_started_again_with_what_it_had() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_that_does_not_end_in_a_new_image_is_interrupted() {
+    let mut fixture = Fixture::new();
+    fixture.ready().await;
+    let endless = write_system(
+        &fixture,
+        "endless",
+        "(if (probe-file \"second\") (loop) (close (open \"second\" :direction :output)))",
+    );
+    let good = write_system(&fixture, "good", "(defvar cl-user::*good* t)");
+    for system in [endless, good] {
+        assert!(soon(fixture.image.load_system(system, None)).await.unwrap().loaded);
+    }
+    let image = fixture.image.clone();
+    assert_eq!(image.interrupt_restoration().await, 0);
+    let restart = tokio::spawn(async move { image.restart().await });
+    let image = fixture.image.clone();
+    comes("the load is interrupted", async || (image.interrupt_restoration().await == 1).then_some(())).await;
+    soon(restart).await.unwrap().unwrap();
+    let (_, loaded, failed) = restored(&mut fixture).await;
+    assert_eq!(loaded, ["good"]);
+    assert!(
+        failed.len() == 1 && failed[0].0 == "endless" && failed[0].1.to_lowercase().contains("interrupted"),
+        "{failed:?}"
+    );
+    assert_eq!(fixture.values("*good*").await, ["T"]);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_system_that_the_image_dies_of_is_left_out() {
     let mut fixture = Fixture::new();
     fixture.ready().await;

@@ -5,7 +5,7 @@ local function root_dir(buffer, on_dir)
   local start = require('consort.start')
   start.begins(buffer)
   local name = vim.api.nvim_buf_get_name(buffer)
-  if name ~= '' then on_dir(start.workspace(name)) end
+  if name ~= '' then on_dir(start.workspace_of_file(name)) end
 end
 
 ---@type vim.lsp.Config
@@ -15,7 +15,7 @@ return {
   root_dir = root_dir,
   -- Questions about what an agent may do come with the code, and not as a plain message; code that
   -- reads asks here. Evaluations that stop are shown in the debugger.
-  init_options = { approve = true, input = true, stops = true },
+  init_options = { approve = true, input = true, stops = true, commands = true },
   -- Settings are from the person's own configuration: Neovim reads no other without `:trust`.
   before_init = function(params, config)
     require('consort.start').guard(config)
@@ -27,9 +27,11 @@ return {
     vim.schedule(function() require('consort.client').ended(id) end)
   end),
   -- A code lens is run here, so that what failed is shown at its line; a code action that loads a
-  -- system, so that the outcome is shown.
+  -- system, so that the outcome is shown; and those that ask the person.
   commands = {
     ['consort.loadSystem'] = function(command) require('consort.commands').table.load.run(command.arguments[1].system) end,
+    ['consort.editor.moveDefinition'] = function() require('consort.moving').ask() end,
+    ['_consort.rename'] = function(command) require('consort.renaming').begin(command.arguments[1]) end,
     ['consort.runTestAtPoint'] = function(command) require('consort.tests').run_lens(command) end,
   },
   handlers = {
@@ -45,6 +47,7 @@ return {
       require('consort.undo').on_image_state(nil, state, context)
       require('consort.repl').on_image_state(nil, state, context)
     end,
+    ['textDocument/rename'] = function(...) return require('consort.renaming').on_answer(...) end,
     ['consort/begun'] = function(...) return require('consort.running').on_begun(...) end,
     ['consort/output'] = function(...) return require('consort.running').on_output(...) end,
     ['window/showMessage'] = function(_, params)

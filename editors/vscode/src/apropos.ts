@@ -1,5 +1,6 @@
 // Symbols of the image by a part of their names.
 import * as vscode from 'vscode'
+import { askText } from './ask_text.js'
 import type { Documents } from './documents.js'
 import { label } from './format.js'
 import type { Apropos } from './lsp_ext.js'
@@ -10,7 +11,7 @@ const MOST = 500
 
 /** Asks for a part of a name, and describes the symbol that is chosen of those that have it. */
 export async function apropos(server: Server, documents: Documents): Promise<void> {
-  const pattern = (await vscode.window.showInputBox({ title: 'Apropos', prompt: 'A part of a name, in any case' }))?.trim()
+  const pattern = (await askText({ title: 'Apropos', prompt: 'A part of a name, in any case' }))?.trim()
   if (pattern === undefined || pattern === '') return
   try {
     const { total, symbols } = await withUnmovedFocus(server.run<Apropos>('apropos', { pattern, limit: MOST }))

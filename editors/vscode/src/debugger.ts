@@ -1,6 +1,7 @@
 // VS Code's debugger for Lisp: the program `consort dap`, what F5 evaluates, and the restarts of a
 // stop.
 import * as vscode from 'vscode'
+import { askText } from './ask_text.js'
 import { startDebugging } from './debug_session.js'
 import { lispEditor, rangeOf, type What } from './evaluate.js'
 import { plain } from './format.js'
@@ -22,8 +23,12 @@ const TEST: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: '
 /** Without `evaluate`: a test at the cursor is run, any other form is evaluated. */
 const AT_CURSOR: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the Form or Run the Test at the Cursor' }
 const FILE: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the File', evaluate: 'file' }
-/** The session that begins when an evaluation stops. Its toolbar is shown as long as the stop. */
-const AUTOMATIC: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Stopped Evaluation', automatic: true }
+/**
+ * The session that begins when an evaluation stops, or begins while there are breakpoints. It ends
+ * when nothing is stopped and there are none. VS Code's console stays closed: it would take the
+ * place of the REPL.
+ */
+const AUTOMATIC: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Evaluations', automatic: true, internalConsoleOptions: 'neverOpen' }
 /** The time, in milliseconds, within which a program may stop again after a step. */
 const MOMENT = 300
 /** The first number of threads that programs started; those of evaluations have lower numbers. */
@@ -69,9 +74,15 @@ export class Debugger implements vscode.Disposable {
       // VS Code has replaced its variables by now, so `${file}` in a form is plain text.
       resolveDebugConfigurationWithSubstitutedVariables: (_, configuration) => this.withCode(configuration),
     }
-    server.stopped = ({ thread }) => void this.attach(thread).catch(complain)
     this.subscriptions = [
       this.view,
+      server.onStopped(({ thread }) => void this.attach(thread).catch(complain)),
+      vscode.debug.onDidChangeBreakpoints(() => {
+        // A stop may be known here before its session has reported it.
+        if (this.own.size === 0) this.endIfIdle()
+      }),
+      // A recording that is stepped through has no restarts.
+      vscode.debug.onDidChangeActiveDebugSession((session) => void vscode.commands.executeCommand('setContext', 'consort.inRecording', session?.configuration['recording'] !== undefined)),
       vscode.debug.registerDebugConfigurationProvider(TYPE, configurations),
       vscode.debug.registerDebugConfigurationProvider(TYPE, { provideDebugConfigurations: () => [FORM, TEST, FILE, ATTACH] }, vscode.DebugConfigurationProviderTriggerKind.Dynamic),
       vscode.debug.registerDebugAdapterDescriptorFactory(TYPE, { createDebugAdapterDescriptor: () => this.adapter() }),
@@ -135,6 +146,10 @@ export class Debugger implements vscode.Disposable {
    */
   private onContinued(thread: number): void {
     this.own.delete(thread)
+    this.endIfIdle()
+  }
+  /** Ends the session that was begun by itself if it is needed no more in a moment. */
+  private endIfIdle(): void {
     const session = this.attached
     setTimeout(() => {
       if (session === undefined || session !== this.attached || this.stops.find() !== undefined || lispBreakpoints()) return
@@ -328,8 +343,8 @@ export class Debugger implements vscode.Disposable {
     let given: string[] = []
     if (restart.arguments) {
       const title = `Arguments of ${restartTitle(restart)}`
-      const typed = await vscode.window.showInputBox({
-        title, prompt: `${plain(restart.report)}: Lisp forms, evaluated in the innermost frame`, ignoreFocusOut: true,
+      const typed = await askText({
+        title, prompt: `${plain(restart.report)}: Lisp forms, evaluated in the innermost frame`,
         validateInput: (text) => (formsOf(text) === undefined ? 'A form is not complete.' : undefined),
       })
       if (typed === undefined) return

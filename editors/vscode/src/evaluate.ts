@@ -3,7 +3,7 @@ import * as vscode from 'vscode'
 import { plain, plainRange, toRange } from './convert.js'
 import { compileAndLoad } from './compiling.js'
 import type { EvalResult, Name, Position } from './lsp_ext.js'
-import { formAt, packageAt, packageNear, topLevelFormAt } from './reader.js'
+import { formAt, lastFormRead, packageAt, packageNear, topLevelFormAt } from './reader.js'
 import { offerPackage } from './missing_package.js'
 import { TrackedRange } from './tracked_range.js'
 import type { Results } from './results.js'
@@ -74,7 +74,8 @@ export class Evaluator {
   async evaluateRange(
     document: vscode.TextDocument, range: vscode.Range, what: What, position: vscode.Position,
   ): Promise<EvalResult | undefined> {
-    const pending = this.results.pending(document.uri, range, () => (this.server.condition.state === 'starting' ? 'waits for the image' : 'queued'))
+    const place = what === 'buffer' ? lastPlace(document, range) : range
+    const pending = this.results.pending(document.uri, place, () => (this.server.condition.state === 'starting' ? 'waits for the image' : 'queued'))
     const version = document.version
     try {
       await this.server.settled()
@@ -85,7 +86,7 @@ export class Evaluator {
       const result = await this.server.run<EvalResult>(name, argument, { begun: () => pending.begun(), output: ({ text }) => this.output.append(text) })
       pending.end()
       // The range of a whole file ends after its last line break, on an empty line.
-      const at = result.range === undefined || what === 'buffer' ? range : toRange(result.range)
+      const at = result.range === undefined || what === 'buffer' ? place : toRange(result.range)
       // A form that was edited meanwhile is not the one that was evaluated.
       if (document.version === version) this.results.show(document.uri, at, result, packageAt(document.getText(), document.offsetAt(at.start)))
       else this.report(result)
@@ -106,7 +107,8 @@ export class Evaluator {
   }
 
   private report(result: EvalResult): void {
-    if (result.error !== null) void tellOfError(this.server, `${result.error.type}: ${result.error.message}`, result.failure?.number).catch(complain)
+    // The person has interrupted it, and needs no error about that.
+    if (result.status !== 'interrupted' && result.error !== null) void tellOfError(this.server, `${result.error.type}: ${result.error.message}`, result.failure?.number).catch(complain)
   }
 
   /**
@@ -161,6 +163,12 @@ export class Evaluator {
       complain(error)
     }
   }
+}
+
+/** The place of the value of a whole file: the last form that is evaluated. */
+function lastPlace(document: vscode.TextDocument, otherwise: vscode.Range): vscode.Range {
+  const form = lastFormRead(document.getText())
+  return form === undefined ? otherwise : new vscode.Range(document.positionAt(form.start), document.positionAt(form.end))
 }
 
 /** The range of the text to evaluate, at the editor's cursor. */

@@ -2,6 +2,7 @@
 import * as vscode from 'vscode'
 import { chosenText, lispEditor, packageHere, placeHere, type What } from './evaluate.js'
 import type { Features, Register } from './features.js'
+import { label } from './format.js'
 import type { ImageState, LispError } from './lsp_ext.js'
 import { scratch } from './scratch.js'
 import { complain } from './server.js'
@@ -31,7 +32,10 @@ export function registerEvaluationCommands(features: Features, command: Register
   command('interrupt', async () => {
     try {
       const { interrupted } = await server.ask<{ interrupted: number }>('interrupt', {})
-      vscode.window.setStatusBarMessage(interrupted === 0 ? 'Nothing was running' : 'Interrupted', 3000)
+      const { condition } = server
+      // The start may load code that does not end.
+      if (condition.state === 'starting') void vscode.window.showInformationMessage(`Consort: Lisp is still starting (${label(condition.what)}). If that does not end, change the file that it loads and take "Consort: Restart Lisp".`)
+      else vscode.window.setStatusBarMessage(interrupted === 0 ? 'Nothing was running' : 'Interrupted', 3000)
     } catch (error) {
       complain(error)
     }

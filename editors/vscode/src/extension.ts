@@ -7,6 +7,7 @@ import { Features, type Register } from './features.js'
 import { registerInspectionCommands } from './inspection_commands.js'
 import { registerLoadingCommands } from './loading_commands.js'
 import { registerNameCommands } from './name_commands.js'
+import { registerNaming } from './naming.js'
 import { showNewProject } from './new_project.js'
 import { complain, type Server } from './server.js'
 import { registerState } from './state.js'
@@ -22,7 +23,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   context.subscriptions.push(registerState(server, () => features.tests.isRunning))
   registerMcpServer(context, server)
   registerCommands(features)
-  context.subscriptions.push(new EditorContext(server), ...followWorkspace(features))
+  context.subscriptions.push(new EditorContext(server), registerNaming(), ...followWorkspace(features))
   void showNewProject(context.globalState).catch(complain)
   // Activation does not wait for Lisp.
   void server.start()

@@ -1,9 +1,11 @@
 // The inspector: a view of a value as a tree of its parts, which are read when they are opened. It
 // keeps no value from garbage collection: a value that is gone is shown as such.
 import * as vscode from 'vscode'
+import { askText } from './ask_text.js'
 import { plain } from './convert.js'
 import type { Documents } from './documents.js'
 import { label } from './format.js'
+import { onOtherImage } from './image_changes.js'
 import { comparisonText, definitionItems, descriptionText, tableText } from './inspected.js'
 import { Latest } from './latest.js'
 import type { Comparison, Described, EvalResult, Inspected, InspectedValue, ValueDefinitions, ValueTable } from './lsp_ext.js'
@@ -39,6 +41,7 @@ export class Inspector extends Tree<Inspecting> {
   private marked: Inspecting | undefined
   private readonly texts = new Latest()
   private readonly view: vscode.TreeView<Inspecting>
+  private readonly images: vscode.Disposable
 
   constructor(
     private readonly server: Server,
@@ -46,8 +49,10 @@ export class Inspector extends Tree<Inspecting> {
   ) {
     super()
     this.view = vscode.window.createTreeView(VIEW, { treeDataProvider: this })
+    this.images = onOtherImage(server, () => this.forget())
   }
   override dispose(): void {
+    this.images.dispose()
     this.view.dispose()
     super.dispose()
   }
@@ -99,12 +104,20 @@ export class Inspector extends Tree<Inspecting> {
     else vscode.window.setStatusBarMessage(`${label(node.name)} is in the inspector`, 8000)
   }
 
+  /** Removes the values of an image that has ended. */
+  private forget(): void {
+    this.path = []
+    this.marked = undefined
+    for (const key of ['consort.inspected', 'consort.inspectorBack']) void vscode.commands.executeCommand('setContext', key, false)
+    this.refresh()
+  }
+
   /** Inspects the value of an expression, by default the name at the cursor: the command. */
   async ask(): Promise<void> {
     const active = vscode.window.activeTextEditor
     const editor = active !== undefined && isLisp(active.document) ? active : undefined
     const range = editor && (editor.selection.isEmpty ? editor.document.getWordRangeAtPosition(editor.selection.active) : editor.selection)
-    const code = await vscode.window.showInputBox({ title: 'Inspect', prompt: 'A Lisp form, whose value is inspected', value: range === undefined ? '' : editor?.document.getText(range) ?? '' })
+    const code = await askText({ title: 'Inspect', prompt: 'A Lisp form, whose value is inspected; * is the last value', value: range === undefined ? '' : editor?.document.getText(range) ?? '' })
     if (code === undefined || code.trim() === '') return
     const place = editor === undefined ? {} : { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
     const isFocusUnmoved = trackFocus()
@@ -140,7 +153,7 @@ export class Inspector extends Tree<Inspecting> {
   async set(given?: Inspecting): Promise<void> {
     const node = this.meant(given)
     if (node.of === undefined) throw new Error('This is the inspected value itself: a part of one is set.')
-    const code = await vscode.window.showInputBox({ title: `New value of ${label(node.name)}`, prompt: 'A Lisp form; * is the value that this is a part of' })
+    const code = await askText({ title: `New value of ${label(node.name)}`, prompt: 'A Lisp form; * is the value that this is a part of' })
     if (code === undefined || code.trim() === '') return
     first(await this.server.run<Evaluated>('inspectSet', { ...node.of, code }))
     this.refresh()
@@ -149,7 +162,7 @@ export class Inspector extends Tree<Inspecting> {
   async evaluate(given?: Inspecting): Promise<void> {
     const node = this.meant(given)
     if (node.value.reference === 0) throw new Error('This value is evaluated by writing it.')
-    const code = await vscode.window.showInputBox({ title: `Evaluate on ${label(node.name)}`, prompt: 'A Lisp form; * is this value', value: '*' })
+    const code = await askText({ title: `Evaluate on ${label(node.name)}`, prompt: 'A Lisp form; * is this value', value: '*' })
     if (code === undefined || code.trim() === '') return
     const shown = this.path.at(-1)
     const isFocusUnmoved = trackFocus()

@@ -1,5 +1,6 @@
 // The commands that load, compile, move and remove definitions.
 import * as vscode from 'vscode'
+import { askText } from './ask_text.js'
 import { compileAndLoad } from './compiling.js'
 import { placeHere } from './evaluate.js'
 import type { Features, Register } from './features.js'
@@ -62,7 +63,7 @@ export function registerLoadingCommands(features: Features, command: Register): 
     return system === undefined ? undefined : { system }
   })
   reload('reloadPackage', 'reloadPackage', async () => {
-    const name = await vscode.window.showInputBox({ title: 'Reload a Package', value: currentPackage() ?? '' })
+    const name = await askText({ title: 'Reload a Package', value: currentPackage() ?? '' })
     return name === undefined || name === '' ? undefined : { package: name }
   })
   reload('undoReload', 'undoReload', () => ({}))

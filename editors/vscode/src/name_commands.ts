@@ -1,5 +1,6 @@
 // The commands on names and forms: expansions, documentation, references, structural editing.
 import * as vscode from 'vscode'
+import { askText } from './ask_text.js'
 import { apropos } from './apropos.js'
 import type { Features, Register } from './features.js'
 import { openManual, referencesByKind } from './names.js'
@@ -28,14 +29,14 @@ export function registerNameCommands(features: Features, command: Register): voi
   command('hyperspec', () => openManual(server))
   command('referencesByKind', () => referencesByKind(server))
   command('packageManual', async () => {
-    const name = await vscode.window.showInputBox({ title: 'Documentation of a Package or System', value: currentPackage() ?? '' })
+    const name = await askText({ title: 'Documentation of a Package or System', value: currentPackage() ?? '' })
     if (name !== undefined && name.trim() !== '') await tell(server, documents, 'packageManual', name.trim())
   })
   command('apropos', () => apropos(server, documents))
   command('goToDefinition', async () => {
     const editor = vscode.window.activeTextEditor
     const range = editor?.document.getWordRangeAtPosition(editor.selection.active)
-    const name = await vscode.window.showInputBox({ title: 'Go to a definition', prompt: 'A symbol', value: range && editor ? editor.document.getText(range) : '' })
+    const name = await askText({ title: 'Go to a definition', prompt: 'A symbol', value: range && editor ? editor.document.getText(range) : '' })
     if (name !== undefined && name !== '') await goToSymbol(server, name, readIn(name)).catch(complain)
   })
   for (const action of Object.keys(ACTIONS) as (keyof typeof ACTIONS)[]) {

@@ -1,5 +1,6 @@
 // The command that makes a new project, and opens it.
 import * as vscode from 'vscode'
+import { askText } from './ask_text.js'
 import { mainFile, projectFiles, wrongName } from './project.js'
 import { complain } from './server.js'
 
@@ -11,9 +12,12 @@ const SHOWN = 'consort.newProject'
  * folder, in another one otherwise.
  */
 export async function newProject(memory: vscode.Memento, given?: { name: string; parent: vscode.Uri }): Promise<void> {
-  const name = given?.name ?? (await vscode.window.showInputBox({ title: 'New Project', prompt: 'Its name', placeHolder: 'my-project', validateInput: wrongName }))
+  const name = given?.name ?? (await askText({ title: 'New Project', prompt: 'Its name', placeHolder: 'my-project', validateInput: wrongName }))
   if (name === undefined) return
-  const options = { title: `Where shall ${name} be made?`, openLabel: 'Make It Here', canSelectFolders: true, canSelectFiles: false }
+  const open = vscode.workspace.workspaceFolders?.[0]?.uri
+  // Beside the project that is open, not in it.
+  const beside = open === undefined ? {} : { defaultUri: vscode.Uri.joinPath(open, '..') }
+  const options = { title: `Where shall ${name} be made?`, openLabel: 'Make It Here', canSelectFolders: true, canSelectFiles: false, ...beside }
   const parent = given?.parent ?? (await vscode.window.showOpenDialog(options))?.[0]
   if (parent === undefined) return
   const directory = vscode.Uri.joinPath(parent, name)

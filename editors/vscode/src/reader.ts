@@ -178,6 +178,13 @@ export function topLevelFormAt(text: string, offset: number): Form | undefined {
   )
 }
 
+/** The last top-level form that Lisp reads: `#+(or)` and `#+nil` before a form leave it out. */
+export function lastFormRead(text: string): Form | undefined {
+  return topLevelForms(text).filter(({ start, end }) => !LEFT_OUT.test(text.slice(start, end))).at(-1)
+}
+
+const LEFT_OUT = /^#(?:\+\s*(?:\(\s*or\s*\)|:?nil(?=[\s(]))|-\s*\(\s*and\s*\))/i
+
 /**
  * The innermost form at a cursor: the one that ends there, else the one that begins there, else the
  * atom under the cursor, else the list around it.
@@ -217,6 +224,12 @@ export function packageNear(text: string, offset: number): string | undefined {
   return packageAt(text, offset) ?? (first && packageNamed(first))
 }
 
+/** True if the text has a form that defines the package, whose name is as `packageAt` gives it. */
+export function definesPackage(text: string, name: string): boolean {
+  return [...text.matchAll(DEFPACKAGE)].some((match) => packageNamed(match) === name)
+}
+
+const DEFPACKAGE = /^[ \t]*\((?:cl:|common-lisp:|uiop:|uiop\/package:)?(?:defpackage|define-package)\s+(?:#?:|')?("(?:[^"\\]|\\.)*"|\|[^|]*\||[^\s()"';]+)/gim
 const IN_PACKAGE = /^\((?:cl:|common-lisp:)?in-package\s+(?:#?:|')?("(?:[^"\\]|\\.)*"|\|[^|]*\||[^\s()"';]+)\s*\)/gim
 
 function packageNamed([, written = '']: RegExpMatchArray): string {

@@ -2,6 +2,7 @@
 // function is recorded in the image. The recording is shown as a list of rows, each of which leads
 // to its source or to a further query. The debugger steps through it.
 import * as vscode from 'vscode'
+import { askText } from './ask_text.js'
 import { plain } from './convert.js'
 import { startDebugging } from './debug_session.js'
 import { lispEditor } from './evaluate.js'
@@ -47,7 +48,7 @@ export class Recordings {
     if (editor === undefined) return
     const { document, selection } = editor
     const word = document.getWordRangeAtPosition(selection.active)
-    const call = await vscode.window.showInputBox({
+    const call = await askText({
       title: 'Record the Next Call',
       prompt: 'The function: its next call in the image is recorded, whoever makes it',
       value: word === undefined ? '' : document.getText(word),
@@ -131,7 +132,7 @@ export class Recordings {
         return
       } else if (chosen.ask !== undefined) {
         const { query, prompt } = chosen.ask
-        const of = prompt === undefined ? undefined : await vscode.window.showInputBox({ title, prompt })
+        const of = prompt === undefined ? undefined : await askText({ title, prompt })
         if (prompt !== undefined && (of === undefined || of === '')) return
         answer = await ask({ query, of })
         title = of ?? query

@@ -1,6 +1,6 @@
 // The REPL: a terminal on the editor's own session.
 import * as vscode from 'vscode'
-import type { CallTemplate, Completions, EvalResult, InputLine, InputWanted, LispError } from './lsp_ext.js'
+import type { CallTemplate, Completions, EvalResult, InputLine, InputWanted, LispError, Stopped } from './lsp_ext.js'
 import { crlf, endsWithPrompt, LineEditor } from './line_editor.js'
 import { shortPackage, timingText, warningText } from './format.js'
 import { describe } from './condition.js'
@@ -31,6 +31,8 @@ class Terminal implements vscode.Pseudoterminal {
   private package: string
   private running: vscode.CancellationTokenSource | undefined
   private atLineStart = true
+  /** True once the submitted evaluation has begun: another one may run before it. */
+  private begun = false
   /** True once the evaluation has read a line: its duration then includes the person's time. */
   private asked = false
   /** The output since the last line break. */
@@ -70,7 +72,8 @@ class Terminal implements vscode.Pseudoterminal {
       memory.get<string[]>(HISTORY, []),
     )
     let known = describe(server.condition)
-    this.subscription = server.onChange(() => {
+    const stops = server.onStopped((stop) => this.tellStop(stop))
+    const changes = server.onChange(() => {
       const now = describe(server.condition)
       if (now === known) return
       known = now
@@ -80,6 +83,7 @@ class Terminal implements vscode.Pseudoterminal {
         this.editor.above(color(32, `; Lisp: ${now}`), this.prompt)
       }
     })
+    this.subscription = vscode.Disposable.from(stops, changes)
   }
 
   open(dimensions: vscode.TerminalDimensions | undefined): void {
@@ -191,6 +195,14 @@ class Terminal implements vscode.Pseudoterminal {
   private get prompt(): string {
     return `${shortPackage(this.package)}> `
   }
+  /** Says that the code that runs here waits at an error, for the person. */
+  private tellStop({ reason, text }: Stopped): void {
+    if (this.running === undefined || !this.begun || reason !== 'error') return
+    this.freshLine()
+    this.write(color(31, crlf(text)) + '\r\n')
+    this.write(color(33, '; Stopped here: Ctrl+Alt+L Shift+G chooses a restart, Ctrl+C ends it.') + '\r\n')
+  }
+
   private interrupt(): void {
     if (this.running === undefined && this.sent.length === 0) return
     if (this.sent.length > 0) this.editor.above(color(33, '; The input that was sent meanwhile is not evaluated.'))
@@ -207,9 +219,10 @@ class Terminal implements vscode.Pseudoterminal {
     let streamed = ''
     this.running = new vscode.CancellationTokenSource()
     this.partial = this.tail = this.fresh = ''
-    this.asked = false
+    this.asked = this.begun = false
     try {
       const result = await this.server.run<EvalResult>('eval', { code: text, captureTime: true }, {
+        begun: () => (this.begun = true),
         output: (output) => {
           streamed += output.text
           this.partial = (this.partial + output.text).split('\n').at(-1) ?? ''

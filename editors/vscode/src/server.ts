@@ -142,7 +142,8 @@ export class Server implements vscode.Disposable {
   approve: (asked: Approval, token: vscode.CancellationToken) => Promise<Decision> = () => Promise.resolve('deny')
   approvalOver: (id: string | number, reason: string) => void = () => undefined
   input: (wanted: InputWanted, token: vscode.CancellationToken) => Promise<InputLine> = () => Promise.resolve(null)
-  stopped: (stop: Stopped) => void = () => undefined
+  private readonly stops = new vscode.EventEmitter<Stopped>()
+  readonly onStopped = this.stops.event
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -153,6 +154,7 @@ export class Server implements vscode.Disposable {
     void this.stop()
     this.changed.dispose()
     this.logged.dispose()
+    this.stops.dispose()
   }
 
   /** The folder that is the workspace; the file's own directory where no folder is open. */
@@ -230,7 +232,7 @@ export class Server implements vscode.Disposable {
     client.onNotification('consort/output', (output: Output) => this.listeners.get(output.token)?.output(output))
     client.onNotification('consort/logEntry', own((entry: LogEntry) => this.logged.fire(entry)))
     client.onNotification('consort/approvalOver', own(({ id, reason }: { id: string | number; reason: string }) => this.approvalOver(id, reason)))
-    client.onNotification('consort/stopped', own((stop: Stopped) => this.stopped(stop)))
+    client.onNotification('consort/stopped', own((stop: Stopped) => this.stops.fire(stop)))
     client.onRequest(new RequestType<Approval, { decision: Decision }, void>('consort/approve'), async (asked, token) => ({
       decision: await this.approve(asked, token),
     }))
@@ -303,7 +305,7 @@ export class Server implements vscode.Disposable {
       documentSelector: SELECTOR,
       diagnosticCollectionName: 'consort',
       outputChannel: this.log,
-      initializationOptions: { ...(this.sentSettings = this.settings()), approve: true, input: true, stops: true, diagnostics: 'push' },
+      initializationOptions: { ...(this.sentSettings = this.settings()), approve: true, input: true, stops: true, commands: true, diagnostics: 'push' },
       initializationFailedHandler: () => false,
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),

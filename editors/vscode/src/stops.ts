@@ -82,9 +82,15 @@ export function stopText(text: string | undefined, description: string | undefin
 /** The number of restarts that a notification has beside the list of all. */
 const FIRST = 3
 
-/** The first restarts of a stop, with their titles. */
+/**
+ * The first restarts of a stop, with their titles. Restarts of the same name have their reports
+ * too.
+ */
 export function firstRestarts<R extends Restart>(restarts: readonly R[]): { title: string; restart: R }[] {
-  return restarts.slice(0, FIRST).map((restart) => ({ title: restartTitle(restart), restart }))
+  return restarts.slice(0, FIRST).map((restart) => {
+    const isNamedAlike = restart.name !== null && restarts.filter(({ name }) => name === restart.name).length > 1
+    return { title: isNamedAlike ? label(`${restart.index}: ${restart.name ?? ''}: ${restart.report}`, 80) : restartTitle(restart), restart }
+  })
 }
 
 /** The rows of a list of restarts, each with its number. */

@@ -1,6 +1,7 @@
 // The test explorer: a row for each system of the workspace, and below it the last outcomes of its
 // tests.
 import * as vscode from 'vscode'
+import { askText } from './ask_text.js'
 import { startDebugging } from './debug_session.js'
 import { testText } from './format.js'
 import { tellOfTests } from './frozen.js'
@@ -8,7 +9,7 @@ import type { TestOutcome, TestReport } from './lsp_ext.js'
 import type { Recordings } from './recordings.js'
 import { complain, isLisp, type Server } from './server.js'
 import { readIn } from './status.js'
-import { workspaceSystems, type System } from './trees.js'
+import { workspaceSystems, type WorkspaceSystem } from './trees.js'
 import { notTested, saveFiles } from './unsaved.js'
 
 const SAVE = 'Save and Test Again'
@@ -21,6 +22,8 @@ export class Tests implements vscode.Disposable {
   private readonly names = new Map<string, string>()
   /** The ids of the rows of the tests that did not pass when they ran last. */
   private readonly failed = new Set<string>()
+  /** For each system, those whose tests are run as its own. */
+  private testedBy = new Map<string, readonly string[]>()
   /** The systems whose tests were run. */
   private readonly ran = new Set<string>()
   /** The number of runs under way. */
@@ -97,7 +100,7 @@ export class Tests implements vscode.Disposable {
   /** The whole name of a test that ran, the failed ones first; a typed one if none ran. */
   private async chooseTest(): Promise<string | undefined> {
     const title = 'Record a Test'
-    if (this.names.size === 0) return vscode.window.showInputBox({ title, prompt: 'Its name, with its package, such as shop/tests::prices' })
+    if (this.names.size === 0) return askText({ title, prompt: 'Its name, with its package, such as shop/tests::prices' })
     const ids = [...this.names.keys()].sort((a, b) => Number(this.failed.has(b)) - Number(this.failed.has(a)))
     const items = ids.map((id) => {
       const name = this.names.get(id) ?? id
@@ -111,10 +114,13 @@ export class Tests implements vscode.Disposable {
     const listed = this.discovered.then(async () => {
       const systems = await workspaceSystems()
       // A row that stays keeps its item, to which a run under way adds its tests.
-      const itemOf = ({ name, uri }: System): vscode.TestItem => {
+      const itemOf = ({ name, uri, line }: WorkspaceSystem): vscode.TestItem => {
         const known = controller.items.get(name)
-        return known?.uri?.toString() === uri.toString() ? known : controller.createTestItem(name, name, uri)
+        const item = known?.uri?.toString() === uri.toString() ? known : controller.createTestItem(name, name, uri)
+        item.range = new vscode.Range(line, 0, line, 0)
+        return item
       }
+      this.testedBy = new Map(systems.map(({ name, testedBy }) => [name, testedBy]))
       controller.items.replace(systems.map(itemOf))
     })
     this.discovered = listed.catch(() => undefined)
@@ -207,7 +213,13 @@ export class Tests implements vscode.Disposable {
     const asked: vscode.TestItem[] = []
     if (request.include !== undefined) asked.push(...request.include)
     else controller.items.forEach((item) => asked.push(item))
-    for (const item of asked.filter((item) => request.exclude?.includes(item) !== true)) {
+    const chosen = asked.filter((item) => request.exclude?.includes(item) !== true)
+    // No test is run twice in one run.
+    const isRunByOthers = ({ id, parent }: vscode.TestItem): boolean => {
+      const others = parent === undefined ? (this.testedBy.get(id) ?? []) : []
+      return others.length > 0 && others.every((other) => other !== id && chosen.some((one) => one.parent === undefined && one.id === other))
+    }
+    for (const item of chosen.filter((item) => !isRunByOthers(item))) {
       if (token.isCancellationRequested) break
       const system = item.parent ?? item
       this.ran.add(system.id)
@@ -237,7 +249,8 @@ export class Tests implements vscode.Disposable {
     this.names.set(id, outcome.name)
     if (outcome.status === 'passed' || outcome.status === 'skipped') this.failed.delete(id)
     else this.failed.add(id)
-    const line = outcome.line == null ? undefined : new vscode.Range(outcome.line - 1, 0, outcome.line - 1, 0)
+    // Without a place of its own, a test is at its system's definition.
+    const line = outcome.line == null ? (outcome.file == null ? system.range : undefined) : new vscode.Range(outcome.line - 1, 0, outcome.line - 1, 0)
     if (line !== undefined) item.range = line
     system.children.add(item)
     const messages = outcome.failures.map(({ message, expected, actual }) => {

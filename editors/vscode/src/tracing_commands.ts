@@ -1,5 +1,6 @@
 // The commands of traced functions.
 import * as vscode from 'vscode'
+import { askText } from './ask_text.js'
 import type { Features, Register } from './features.js'
 import { label } from './format.js'
 import type { Told } from './lsp_ext.js'
@@ -23,7 +24,7 @@ export function registerTracingCommands(features: Features, command: Register): 
   trace('trace', 'Trace a function')
   trace('untrace', 'Untrace a function')
   command('tracePackage', async () => {
-    const name = await vscode.window.showInputBox({ title: 'Trace a Package', prompt: 'All of its own functions', value: currentPackage() ?? '' })
+    const name = await askText({ title: 'Trace a Package', prompt: 'All of its own functions', value: currentPackage() ?? '' })
     if (name === undefined || name === '') return
     try {
       vscode.window.setStatusBarMessage(`$(check) ${label((await server.run<Told>('trace', { package: name })).text)}`, 5000)

@@ -1,26 +1,30 @@
 // The side bar: systems of the workspace, the image and who is connected, and the shared log.
 import * as vscode from 'vscode'
+import { askText } from './ask_text.js'
 import { describe } from './condition.js'
 import type { LoadResult, LogEntry, Status } from './lsp_ext.js'
 import { bytesText, doneText, fenced, label, markdown, oneLine, plain } from './format.js'
+import { onOtherImage } from './image_changes.js'
 import { Rows } from './rows.js'
 import { complain, Refused, type Server } from './server.js'
 import { currentPackage } from './status.js'
-import { systemsIn } from './systems.js'
+import { systemsIn, type DefinedSystem } from './systems.js'
 import { saveFiles } from './unsaved.js'
 
 export interface System {
   name: string
   uri: vscode.Uri
 }
+/** A system of the workspace, with its definition in the file. */
+export type WorkspaceSystem = System & DefinedSystem
 
 /** The systems of the workspace's .asd files. */
-export async function workspaceSystems(): Promise<System[]> {
+export async function workspaceSystems(): Promise<WorkspaceSystem[]> {
   const files = await vscode.workspace.findFiles('**/*.asd', '**/{node_modules,.git,.qlot,quicklisp}/**', 300)
-  const read = async (uri: vscode.Uri): Promise<System[]> => {
+  const read = async (uri: vscode.Uri): Promise<WorkspaceSystem[]> => {
     // A file that was removed since the search has no systems.
     const bytes = await vscode.workspace.fs.readFile(uri).then((bytes) => bytes, () => new Uint8Array())
-    return systemsIn(new TextDecoder().decode(bytes)).map((name) => ({ name, uri }))
+    return systemsIn(new TextDecoder().decode(bytes)).map((system) => ({ ...system, uri }))
   }
   return (await Promise.all(files.sort((a, b) => a.path.localeCompare(b.path)).map(read))).flat()
 }
@@ -51,7 +55,7 @@ export function onIdle(server: Server, run: () => void): vscode.Disposable {
   })
 }
 
-export interface SystemRow extends System {
+export interface SystemRow extends WorkspaceSystem {
   /** True if the system is loaded in the image, whoever loaded it. */
   loaded: boolean
 }
@@ -91,7 +95,7 @@ export class SystemsTree extends Rows<SystemRow> {
     item.description = system.loaded ? 'loaded' : label(vscode.workspace.asRelativePath(system.uri))
     item.tooltip = label(vscode.workspace.asRelativePath(system.uri))
     item.contextValue = 'system'
-    item.command = { command: 'vscode.open', title: 'Open', arguments: [system.uri] }
+    item.command = { command: 'vscode.open', title: 'Open', arguments: [system.uri, { selection: new vscode.Range(system.line, 0, system.line, 0) }] }
     return item
   }
 }
@@ -129,7 +133,7 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
 
 export async function chooseSystem(title: string): Promise<string | undefined> {
   const systems = await workspaceSystems()
-  if (systems.length === 0) return vscode.window.showInputBox({ title, prompt: 'The name of an ASDF system' })
+  if (systems.length === 0) return askText({ title, prompt: 'The name of an ASDF system' })
   // The system of the package at the cursor comes first: it is chosen most often.
   const here = currentPackage()?.toLowerCase()
   systems.sort((one, other) => Number(other.name === here) - Number(one.name === here))
@@ -150,6 +154,8 @@ export class ImageTree extends Tree<Line> {
   constructor(private readonly server: Server) {
     super()
     server.onChange(() => this.refresh())
+    // The log's entries are from clients that may not have been connected before.
+    server.onLogEntry(() => this.refresh())
   }
   override getTreeItem(line: Line): vscode.TreeItem {
     const state = line.children === undefined ? vscode.TreeItemCollapsibleState.None : vscode.TreeItemCollapsibleState.Expanded
@@ -209,6 +215,10 @@ export class LogTree extends Tree<LogEntry> {
       const can = server.started && server.can('log')
       if (can && !this.following) void this.follow()
       this.following = can
+    })
+    // The host may be another too, with a log of its own.
+    onOtherImage(server, () => {
+      if (this.following) void this.follow()
     })
   }
   private async follow(): Promise<void> {

@@ -1,6 +1,7 @@
 // Views beside the editor: macro expansions with further steps and steps back, descriptions,
 // disassembly.
 import * as vscode from 'vscode'
+import { askText } from './ask_text.js'
 import type { Documents } from './documents.js'
 import { plain, toRange } from './convert.js'
 import { chosenText } from './evaluate.js'
@@ -137,7 +138,7 @@ export async function named(title: string): Promise<object | undefined> {
   const editor = vscode.window.activeTextEditor
   if (editor !== undefined && isLisp(editor.document) && editor.document.getWordRangeAtPosition(editor.selection.active) !== undefined)
     return { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
-  const name = await vscode.window.showInputBox({ title, prompt: 'A symbol, such as my-package:my-function' })
+  const name = await askText({ title, prompt: 'A symbol, such as my-package:my-function' })
   return name === undefined || name === '' ? undefined : { name, ...readIn(name) }
 }
 

@@ -89,6 +89,25 @@ test('a comment that cannot be written is told of, and so is a text without a fo
   assert.deepEqual(asked.questions, [])
 })
 
+test('the value of a file is at its last form, not at one that is never read', async () => {
+  open('(a)\n(b)\n\n#+(or)\n(c)\n')
+  const done = evaluator().evaluate('buffer')
+  await settle()
+  await answer(0, 'evalBuffer', value('B'))
+  await done
+  assert.deepEqual(shown.pop(), [new Range(1, 0, 1, 3), 'B'])
+})
+
+test('an evaluation that a person has interrupted is told as no error, also when its text has changed', async () => {
+  const { document } = open('(a)')
+  const done = evaluator().evaluate('top-level')
+  await settle()
+  document.edit(above, '(new)\n')
+  await answer(0, 'evalForm', { ...value('', undefined), status: 'interrupted', error: { type: 'INTERRUPTED', message: 'Stopped' } })
+  await done
+  assert.deepEqual(seen.messages, [])
+})
+
 test('nothing is evaluated at a place of a text that is another when the server is there', async () => {
   const { document } = open('(a)')
   let start = (): void => undefined

@@ -41,6 +41,10 @@ test('menus and keys name commands that exist, and no key twice', () => {
   assert.equal(new Set(keys).size, keys.length, 'a key is bound twice')
 })
 
+test('an evaluation that waits for the start is interrupted by the key that its line names', () => {
+  for (const { key, when } of contributes.keybindings.filter(({ command, key }) => command === 'consort.editor.interrupt' && key.startsWith('ctrl+alt+l'))) assert.match(when ?? '', /consort\.image == starting/, key)
+})
+
 test('conditions name commands of the server that are known', () => {
   const text = JSON.stringify(contributes)
   for (const [, name] of text.matchAll(/consort\.can\.(\w+)/g)) assert.ok((COMMANDS as readonly string[]).includes(name ?? ''), name)

@@ -6,7 +6,7 @@ import { Approvals } from '../src/approval.js'
 import { Debugger } from '../src/debugger.js'
 import { Documents } from '../src/documents.js'
 import { Inspector } from '../src/inspector.js'
-import type { Approval, Decision, LogEntry } from '../src/lsp_ext.js'
+import type { Approval, Decision, LogEntry, Stopped } from '../src/lsp_ext.js'
 import { Recordings } from '../src/recordings.js'
 import { offerNext } from '../src/replaced.js'
 import { Results } from '../src/results.js'
@@ -330,14 +330,16 @@ test('a change that is not the last any more is not undone by its button', async
 
 test('stops that come together begin one session, and another session does not have the breakpoints set', async () => {
   debug.breakpoints = [new SourceBreakpoint()]
-  const stopping = fakeServer()
-  const lisp = new Debugger(stopping)
-  stopping.stopped({ stop: 1, thread: 1, reason: '', text: '' })
-  stopping.stopped({ stop: 2, thread: 2, reason: '', text: '' })
+  const stops = new EventEmitter<Stopped>()
+  const lisp = new Debugger({ ...fakeServer(), onStopped: stops.event } as unknown as Server)
+  stops.fire({ stop: 1, thread: 1, reason: '', text: '' })
+  stops.fire({ stop: 2, thread: 2, reason: '', text: '' })
   let isReady = false
   const ready = lisp.ready().then(() => (isReady = true))
   await settle()
   assert.equal(seen.sessions.length, 1)
+  // The REPL may be in the panel.
+  assert.equal((seen.sessions[0] as { internalConsoleOptions?: string }).internalConsoleOptions, 'neverOpen')
   const { createDebugAdapterTracker: track } = debug.tracker as {
     createDebugAdapterTracker(session: object): { onDidSendMessage(message: object): void; onExit(): void }
   }
@@ -349,6 +351,7 @@ test('stops that come together begin one session, and another session does not h
   track({ id: '2', configuration: { automatic: true } }).onDidSendMessage({ type: 'response', command: 'configurationDone' })
   await ready
   debug.breakpoints = []
+  lisp.dispose()
 })
 
 // Lists
@@ -372,17 +375,62 @@ test('a search for systems that ends late leaves the tests of a run in the list'
   workspace.findFiles = () => Promise.resolve([])
 })
 
-test('an entry of the log that is told before the answer stays', async () => {
-  let log = (_: object): void => undefined
-  let change = (): void => undefined
-  const following = {
-    ...fakeServer(), onLogEntry: (run: typeof log) => (log = run), onChange: (run: typeof change) => (change = run),
-  } as unknown as Server
-  const tree = new LogTree(following)
-  change()
+test('a session that was begun for breakpoints ends with the last of them', { timeout: 10_000 }, async () => {
+  debug.breakpoints = [new SourceBreakpoint()]
+  const lisp = new Debugger(fakeServer())
+  void lisp.ready()
   await settle()
-  log({ number: 2 })
-  log({ number: 3 })
+  const { createDebugAdapterTracker: track } = debug.tracker as { createDebugAdapterTracker(session: object): { onExit(): void } }
+  const session = { id: 'breakpoints', configuration: { automatic: true } }
+  const tracker = track(session)
+  debug.breakpoints = []
+  const stopped = new Promise((resolve) => (debug.stopDebugging = (one) => Promise.resolve(resolve(one))))
+  debug.changed.fire({})
+  assert.equal(await stopped, session)
+  tracker.onExit()
+  lisp.dispose()
+})
+
+test('the log of another host is followed, which numbers its entries from 1 again', async () => {
+  const changes = new EventEmitter<void>()
+  const logs = new EventEmitter<object>()
+  const following = { ...fakeServer(), condition: { state: 'ready', pid: 1 }, onLogEntry: logs.event, onChange: changes.event } as unknown as Server
+  const tree = new LogTree(following)
+  changes.fire()
+  await settle()
+  await answer(0, 'log', { entries: [{ number: 1 }, { number: 2 }] })
+  Object.assign(following, { condition: { state: 'starting', what: '' } })
+  changes.fire()
+  Object.assign(following, { condition: { state: 'ready', pid: 2 } })
+  changes.fire()
+  await settle()
+  await answer(0, 'log', { entries: [{ number: 1 }] })
+  logs.fire({ number: 2 })
+  assert.deepEqual(tree.getChildren().map(({ number }) => number), [2, 1])
+  assert.deepEqual(asked.questions, [])
+})
+
+test('values of an image go with it from the inspector', async () => {
+  const changes = new EventEmitter<void>()
+  const other = { ...fakeServer(), condition: { state: 'ready', pid: 1 }, onChange: changes.event } as unknown as Server
+  const inspector = new Inspector(other, documents)
+  await inspector.open('one', { text: '1', type: null, reference: 1 })
+  changes.fire()
+  assert.equal((await inspector.getChildren()).length, 1)
+  Object.assign(other, { condition: { state: 'ready', pid: 2 } })
+  changes.fire()
+  assert.deepEqual(await inspector.getChildren(), [])
+  inspector.dispose()
+})
+
+test('an entry of the log that is told before the answer stays', async () => {
+  const changes = new EventEmitter<void>()
+  const logs = new EventEmitter<object>()
+  const tree = new LogTree({ ...fakeServer(), onLogEntry: logs.event, onChange: changes.event } as unknown as Server)
+  changes.fire()
+  await settle()
+  logs.fire({ number: 2 })
+  logs.fire({ number: 3 })
   await answer(0, 'log', { entries: [{ number: 1 }, { number: 2 }] })
   assert.deepEqual(tree.getChildren().map(({ number }) => number), [3, 2, 1])
 })

@@ -224,7 +224,7 @@ test('folded stacks become a tree', () => {
 
 test('the systems of a definition file', () => {
   const text = '(asdf:defsystem "one" :depends-on ())\n; (defsystem "no")\n(defsystem #:Two/Tests)\n  (asdf:defsystem :three)'
-  assert.deepEqual(systemsIn(text), ['one', 'two/tests', 'three'])
+  assert.deepEqual(systemsIn(text).map(({ name }) => name), ['one', 'two/tests', 'three'])
 })
 
 test('configurations for agents', () => {
@@ -236,7 +236,9 @@ test('configurations for agents', () => {
 test('a new project is whole', () => {
   const files = projectFiles('my-project')
   assert.deepEqual(Object.keys(files), ['my-project.asd', 'package.lisp', 'my-project.lisp', 'tests.lisp'])
-  assert.deepEqual(systemsIn(files['my-project.asd'] ?? ''), ['my-project', 'my-project/tests'])
+  assert.deepEqual(systemsIn(files['my-project.asd'] ?? ''), [
+    { name: 'my-project', line: 0, testedBy: ['my-project/tests'] }, { name: 'my-project/tests', line: 8, testedBy: [] },
+  ])
   for (const [name, text] of Object.entries(files)) assert.ok(complete(text), name)
   for (const name of ['My', '-a', 'a/b', '', 'a b', '../a', 'a-']) assert.notEqual(wrongName(name), undefined, name)
   assert.equal(wrongName('my-project'), undefined)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { complete, formAt, packageAt, packageNear, read, topLevelFormAt } from '../src/reader.js'
+import { complete, definesPackage, formAt, lastFormRead, packageAt, packageNear, read, topLevelFormAt } from '../src/reader.js'
 
 /** A text with `|` (written ‸) where the cursor is. */
 function at(marked: string): [text: string, offset: number] {
@@ -38,6 +38,23 @@ for (const [marked, form, top] of FORMS) {
     assert.equal(above && text.slice(above.start, above.end), top)
   })
 }
+
+test('a form that is never read is not the last one that is', () => {
+  for (const [text, last] of [
+    ['(a)\n(b)\n\n;; Try it.\n#+(or)\n(c)\n', '(b)'],
+    ['(a)\n#+nil(c)\n#-(and) (d)', '(a)'],
+    ['(a)\n#+sbcl (c)', '#+sbcl (c)'],
+    ['#+(or) (c)', undefined],
+  ] as const) {
+    const found = lastFormRead(text)
+    assert.equal(found && text.slice(found.start, found.end), last)
+  }
+})
+
+test('a file defines a package or only uses it', () => {
+  for (const text of ['(defpackage :shop\n  (:use :cl))', '(in-package :cl-user)\n(DEFPACKAGE "SHOP")', "(uiop:define-package #:shop)"]) assert.equal(definesPackage(text, 'SHOP'), true, text)
+  for (const text of ['(in-package :shop)', '(defpackage :shop/tests (:use :cl))', ';; (defpackage :shop)', '(defpackage "shop")']) assert.equal(definesPackage(text, 'SHOP'), false, text)
+})
 
 test('a list that is never closed ends before the next one at the margin', () => {
   for (const [marked, form] of [

@@ -1,7 +1,7 @@
 // The stops of programs in words, and which of them a person is told of.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { formsOf, restartOf, restartRows, restartTitle, Stops, stopText, type Restart } from '../src/stops.js'
+import { firstRestarts, formsOf, restartOf, restartRows, restartTitle, Stops, stopText, type Restart } from '../src/stops.js'
 
 const restart = (index: number, name: string | null, report = `Do ${index}.`, takes = false): Restart => ({ index, name, report, arguments: takes })
 
@@ -10,6 +10,11 @@ test('each restart has its number, and a nameless one its report', () => {
   assert.deepEqual(rows.map(({ label }) => label), ['0: CONTINUE', '1: Go on', '2: USE-VALUE'])
   assert.deepEqual(rows.map(({ description }) => description), ['Do 0.', 'Go on', 'Use a value. (takes arguments)'])
   assert.equal(restartTitle(restart(3, 'X'.repeat(99))).length, 40)
+})
+
+test('restarts of the same name are told apart by what they do', () => {
+  const restarts = [restart(0, 'ABORT', 'Go back to the stop at level 1.'), restart(1, 'CONTINUE', 'Continue.'), restart(2, 'ABORT', 'End the evaluation.')]
+  assert.deepEqual(firstRestarts(restarts).map(({ title }) => title), ['0: ABORT: Go back to the stop at level 1.', '1: CONTINUE', '2: ABORT: End the evaluation.'])
 })
 
 test('a digit takes its restart, and nothing else does', () => {

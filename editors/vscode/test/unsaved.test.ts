@@ -6,7 +6,7 @@ import { Tests } from '../src/testing.js'
 import { loadSystem, type SystemsTree } from '../src/trees.js'
 import { open } from './fakes/editors.js'
 import { answer, asked, fakeServer, settle } from './fakes/server.js'
-import { CancellationTokenSource, choices, Document, seen, tests, Uri, workspace } from './fakes/vscode.js'
+import { CancellationTokenSource, choices, Document, Range, seen, TestRunRequest, tests, Uri, workspace, type TestItem } from './fakes/vscode.js'
 
 const server = fakeServer()
 const system = { name: 'shop', uri: Uri.file('/shop.asd') as never }
@@ -45,6 +45,25 @@ test('files are saved before a system is tested', async () => {
   await done
   assert.deepEqual([seen.messages, tests.output], [[], 'all 0 tests passed\r\n'])
   all.dispose()
+})
+
+test('tests that one system runs for another run once, and are at their system', async () => {
+  const { readFile } = workspace.fs
+  const text = '(defsystem "shop"\n  :in-order-to ((test-op (test-op "shop/tests"))))\n\n(defsystem "shop/tests")'
+  workspace.fs.readFile = () => Promise.resolve(new TextEncoder().encode(text))
+  const all = await explorer()
+  await settle()
+  const systems = ['shop', 'shop/tests'].map((id) => tests.items.get(id)) as TestItem[]
+  assert.deepEqual(systems.map(({ range }) => (range as Range).start.line), [0, 3])
+  const { controller } = all as unknown as { controller: object }
+  const done = (all as unknown as { runAsked(...what: object[]): Promise<void> }).runAsked(controller, new TestRunRequest(systems), new CancellationTokenSource().token)
+  await settle()
+  assert.deepEqual(asked.questions.map(({ argument }) => argument['system']), ['shop/tests'])
+  await answer(0, 'runTests', passed)
+  await done
+  assert.deepEqual(asked.questions, [])
+  all.dispose()
+  workspace.fs.readFile = readFile
 })
 
 test('where files are not saved before tests, those with changes are named, and a button tests them', async () => {

@@ -7,7 +7,7 @@ import { begun } from '../src/macrosteps.js'
 import { Repl } from '../src/repl.js'
 import { cursor, open, range } from './fakes/editors.js'
 import { answer, asked, fakeServer, settle } from './fakes/server.js'
-import { closed, Document, Editor, seen, window, workspace } from './fakes/vscode.js'
+import { closed, Document, Editor, EventEmitter, seen, window, workspace } from './fakes/vscode.js'
 
 const server = fakeServer()
 
@@ -136,9 +136,9 @@ test('an expansion that does not end keeps no key of another text waiting, and a
 // The REPL
 
 /** The terminal of a REPL, and what it has written. */
-function repl(): { repl: Repl; write: (keys: string) => void; written: () => string } {
+function repl(of = server): { repl: Repl; write: (keys: string) => void; written: () => string } {
   let written = ''
-  const repl = new Repl(server, { get: (_: string, otherwise: unknown) => otherwise, update: () => Promise.resolve() } as never)
+  const repl = new Repl(of, { get: (_: string, otherwise: unknown) => otherwise, update: () => Promise.resolve() } as never)
   repl.show()
   const pty = window.pty as { onDidWrite(take: (text: string) => void): void; open(size: undefined): void; handleInput(keys: string): void }
   pty.onDidWrite((text) => (written += text))
@@ -170,6 +170,23 @@ test('an interrupt ends what was sent to the REPL too, and says so', async () =>
   await answer(1, 'interrupt', {})
   await answer(0, 'eval', evaluated)
   assert.deepEqual(asked.questions, [])
+  one.dispose()
+})
+
+test('the REPL says that its evaluation waits at an error, and how it goes on', async () => {
+  const stops = new EventEmitter<object>()
+  let begun = (): void => undefined
+  const run = (_: string, __: object, listener?: { begun(): void }): Promise<never> => {
+    begun = () => listener?.begun()
+    return new Promise(() => undefined)
+  }
+  const { repl: one, written } = repl({ ...server, run, onStopped: stops.event } as never)
+  // The evaluation of a file that was before it.
+  stops.fire({ stop: 1, thread: 1, reason: 'error', text: 'ANOTHER' })
+  begun()
+  stops.fire({ stop: 2, thread: 1, reason: 'error', text: 'UNBOUND-VARIABLE: The variable Y is unbound.' })
+  assert.match(written(), /UNBOUND-VARIABLE: The variable Y is unbound\.[^]*chooses a restart, Ctrl\+C ends/)
+  assert.doesNotMatch(written(), /ANOTHER/)
   one.dispose()
 })
 

@@ -179,10 +179,12 @@
   the program that goes on may unwind through this call."
   (free-lost-locks evaluation)
   (multiple-value-bind (attempt frozen)
-      (handler-case
-          (with-internals ((handler-clusters initial-handler-clusters))
-            (with-own-settings () (next-attempt (greet-host condition params))))
-        (serious-condition () (exit-process 70)))
+      ;; The handlers of the program are left out, and not the one for errors of this process: an
+      ;; error that reached the debugger would unwind the program's stack, and so run its cleanup
+      ;; forms a second time.
+      (with-internals ((handler-clusters initial-handler-clusters))
+        (handler-case (with-own-settings () (next-attempt (greet-host condition params)))
+          (serious-condition () (exit-process 70))))
     (serve-attempt attempt condition (first (frozen-frames frozen)) (second (frozen-frames frozen)))))
 
 (defun free-lost-locks (evaluation)

@@ -50,8 +50,9 @@
            (append (and (evaluated-origin known)
                         (list "position" (coerce (append (evaluated-position known start) (evaluated-position known end)) 'vector)))
                    (span-fields (+ offset start) (+ offset end))
-                   (and (evaluated-origin known)
-                        (loaded-fields (evaluated-text known) (evaluated-start known) (end-of-evaluated known) (+ offset (evaluated-start known))))))))
+                   ;; Also without a file: the host knows the texts of few evaluations, and a thread
+                   ;; may run the code of any.
+                   (loaded-fields (evaluated-text known) (evaluated-start known) (end-of-evaluated known) (+ offset (evaluated-start known)))))))
 
 (defun end-of-evaluated (known)
   "The end of the form of KNOWN in its text."

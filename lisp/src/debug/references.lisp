@@ -13,9 +13,17 @@
   (number 0 :type fixnum) weak (strong '() :type list) stop (keys nil))
 
 (define-global *references* (make-hash-table) "The REFERENCE of each number.")
+(define-global *first-reference* 0 "The number below all that this image gives.")
 (define-global *last-reference* 0 "The number that was given last.")
 (define-global *references-lock* (sb-thread:make-mutex :name "consort references")
-  "Guards the two variables above.")
+  "Guards the variables above.")
+
+(defun begin-references ()
+  "Lets the numbers begin at a random one, below 2^31. A client may show a value of an image that has
+  ended, and the number of that value must not be one of another value here."
+  (with-lock (*references-lock*)
+    (setf *first-reference* (* 1024 (1+ (random (ash 1 20) (make-random-state t))))
+          *last-reference* *first-reference*)))
 
 (defun inspectable-p (object)
   "Returns true if OBJECT has parts that a person can inspect."
@@ -70,13 +78,22 @@
           when (eq (reference-stop reference) stop)
             do (remhash number *references*))))
 
+(declaim (ftype function instance-text))
 (defun value-json (object &optional stop)
   "The JSON of OBJECT as it is first shown to people: one bounded line, the name of its class, and a
   reference by which it can be inspected. Runs no code of the user's."
-  (object "text" (present object (user-package) :case :upcase)
+  (object "text" (or (instance-text object (user-package)) (present object (user-package) :case :upcase))
           "type" (class-text object)
           "reference" (refer object stop)))
 
 (defun gone-message (number)
-  (format nil "The value ~D is no longer kept: nothing refers to it, its stop was left, or ~D values were shown since. Inspect it again from its origin"
-          number +references-limit+))
+  "The reason why the value with this NUMBER cannot be shown."
+  (cond ((not (< *first-reference* number (1+ *last-reference*)))
+         (format nil "This image has not shown a value ~D: it belongs to an image that has ended. Evaluate the code again, and inspect the new value"
+                 number))
+        ((<= number (- *last-reference* +references-limit+))
+         (format nil "The value ~D is no longer kept, since ~D values were shown after it. Inspect it again from its origin"
+                 number +references-limit+))
+        (t
+         (format nil "The value ~D is no longer kept: nothing refers to it any more, or its stop was left. Inspect it again from its origin"
+                 number))))

@@ -1,5 +1,5 @@
-;;;; Functions in variables, initial forms of classes and tests of frameworks that an evaluated form
-;;;; with breakpoints has made, and that others have replaced since.
+;;;; Functions in variables, initial forms of classes and conditions, and tests of frameworks that
+;;;; an evaluated form with breakpoints has made, and that others have replaced since.
 
 (in-package :consort)
 
@@ -64,33 +64,43 @@
                                   (and (or (holds-code-p now unit t) (taken-from-p now)) unit)))
                               unit span)))))
 
+(defun functions-of-class (name)
+  "The functions of the initial forms that the class NAME has now, each after its key: (:SLOT NAME)
+  or (:DEFAULT-INITARGS NAME)."
+  (let ((class (find-class name nil)))
+    (when class
+      (append (loop for slot in (sb-mop:class-direct-slots class)
+                    collect (cons (list :slot (sb-mop:slot-definition-name slot)) (sb-mop:slot-definition-initfunction slot)))
+              (loop for (key nil function) in (sb-mop:class-direct-default-initargs class)
+                    collect (cons (list :default-initargs key) function))))))
+
+(defun functions-of-condition (name)
+  "Returns what FUNCTIONS-OF-CLASS returns, for the condition class NAME; also the function of its
+  report, with the key (:REPORT)."
+  (when (every #'internal-p '(find-classoid condition-slot-name condition-slot-initfunction))
+    (append (loop for slot in (classoid-part name classoid-slots)
+                  collect (cons (list :slot (condition-slot-name slot)) (condition-slot-initfunction slot)))
+            (loop for (key nil function) in (classoid-part name classoid-initargs)
+                  collect (cons (list :default-initargs key) function))
+            (list (cons '(:report) (classoid-part name classoid-report))))))
+
 (defun initial-forms-made (unit list)
-  "The MADE-DEFINITIONs of the initial forms of slots and initargs with the code of UNIT, of the
-  class that LIST, in the form of UNIT, defines."
-  (let* ((name (and (eq (first list) 'defclass) (second list)))
-         (class (and name (symbolp name) (find-class name nil))))
-    (flet ((made (functions options span)
-             ;; FUNCTIONS: a list of (KEY . FUNCTION) of a class.
-             (loop for (key . function) in (funcall functions class)
-                   when (code-of-unit-p function unit)
-                     collect (let ((key key))
-                               (make-made-definition name (lambda ()
-                                                            (let ((class (find-class name nil)))
-                                                              (and class (cdr (assoc key (funcall functions class))))))
-                                                     function
-                                                     (gethash (find-if (lambda (option) (and (consp option) (funcall span option key))) options)
-                                                              (unit-places unit)))))))
-      (when (and class (proper-list-p list))
-        (append (made (lambda (class)
-                        (loop for slot in (sb-mop:class-direct-slots class)
-                              collect (cons (sb-mop:slot-definition-name slot) (sb-mop:slot-definition-initfunction slot))))
-                      (and (proper-list-p (fourth list)) (fourth list))
-                      (lambda (option key) (eq (first option) key)))
-                (made (lambda (class)
-                        (loop for (key nil function) in (sb-mop:class-direct-default-initargs class)
-                              collect (cons key function)))
-                      (nthcdr 4 list)
-                      (lambda (option key) (declare (ignore key)) (eq (first option) :default-initargs))))))))
+  "The MADE-DEFINITIONs of the initial forms of slots and initargs, and of the report, with the code
+  of UNIT, of the class or condition that LIST, in the form of UNIT, defines."
+  (let ((name (second list))
+        (functions (case (first list) (defclass #'functions-of-class) (define-condition #'functions-of-condition))))
+    (when (and functions name (symbolp name) (proper-list-p list))
+      (loop for (key . function) in (funcall functions name)
+            when (code-of-unit-p function unit)
+              collect (let ((key key) (functions functions))
+                        (flet ((options-p (option)
+                                 (and (consp option) (eq (first option) (if (eq (first key) :slot) (second key) (first key))))))
+                          (make-made-definition name (lambda () (cdr (assoc key (funcall functions name) :test #'equal)))
+                                                function
+                                                (gethash (find-if #'options-p (if (eq (first key) :slot)
+                                                                                  (and (proper-list-p (fourth list)) (fourth list))
+                                                                                  (nthcdr 4 list)))
+                                                         (unit-places unit)))))))))
 
 (defun finder-of-test (unit list)
   "For LIST, in the form of UNIT, that defines a test of FiveAM, Parachute or Rove: a function that

@@ -114,9 +114,20 @@
           (list (package-name (symbol-package symbol)) (symbol-name symbol))
           :null))))
 
+(defun undefined-symbol-p (package name)
+  "Returns true if the symbol NAME that is accessible in PACKAGE names nothing. Reading code makes
+  such symbols."
+  (let ((package (package-called package)))
+    (multiple-value-bind (symbol status) (if package (find-symbol name package) (values nil nil))
+      (and status (null (or (main-kind symbol) (symbol-kinds symbol)))))))
+
 (define-operation "homes" :dispatcher (id params)
-  (object "homes" (map 'list (lambda (pair) (home-of (elt pair 0) (elt pair 1))) (param params "symbols" 'vector))
-          "features" (feature-names)))
+  (let ((pairs (param params "symbols" 'vector)))
+    (object "homes" (map 'list (lambda (pair) (home-of (elt pair 0) (elt pair 1))) pairs)
+            "undefined" (loop for pair across pairs
+                              for index from 0
+                              when (undefined-symbol-p (elt pair 0) (elt pair 1)) collect index)
+            "features" (feature-names))))
 
 (defun system-source-files (component)
   "The native namestrings of the Lisp source files of the ASDF COMPONENT, in the order of its

@@ -16,7 +16,7 @@
         (end-capture output)))
     (when *attempt*
       (answer-of-test *evaluation* (shown-name (test-case-name case)) status checks failures (captured output)))
-    (multiple-value-bind (file line) (test-place (test-case-name case) (append files (files-about (test-case-package case))))
+    (multiple-value-bind (file line) (place-of-case case files)
       (object "name" (shown-name (test-case-name case))
               "suite" (or-null (let ((suite (first (test-case-suites case)))) (and suite (shown-name suite))))
               "status" status
@@ -28,12 +28,19 @@
               "milliseconds" (- (now-ms) start)
               "output" (captured output)))))
 
+(defun place-of-case (case files)
+  "Two values: the file and the line of the definition of CASE, in one of FILES or of its system's;
+  NIL if they are not known."
+  (if (test-case-system-p case)
+      (system-place (test-case-name case))
+      (test-place (test-case-name case) (append files (files-about (test-case-package case))))))
+
 (defun shown-name (name)
   (if (stringp name) name (with-terse-printing () (prin1-to-string name))))
 
 (defun whole-system-case (system)
   "SYSTEM's own test-op, as one test, for use if no framework lists tests."
-  (make-test-case system '() (lambda () (asdf:test-system system) (values "passed" 0 '()))))
+  (make-test-case system '() (lambda () (asdf:test-system system) (values "passed" 0 '())) :system-p t))
 
 (defun load-tests (id system asd-files allowed)
   "Loads SYSTEM and its test systems, from ALLOWED files only. Returns their names."

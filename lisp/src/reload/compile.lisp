@@ -204,8 +204,9 @@
       (error () package))))
 
 (defun package-after-form (form package)
-  "The package that is current after the top-level FORM, which was compiled in PACKAGE. The forms
-  that are top-level forms within it count; the expansions of macros do not."
+  "The package that is current after the top-level FORM, which was compiled in PACKAGE, as far as it
+  is known without the compiler. The forms that are top-level forms within it count; the expansions
+  of macros do not."
   (flet ((after-all (forms)
            (dolist (each forms package) (setf package (package-after-form each package)))))
     (case (and (consp form) (first form))
@@ -245,10 +246,13 @@
   compiled form whose text is kept.")
 
 (defun compile-piece (text head number directory file package)
-  "Compiles TEXT, which comes after HEAD, a string of blanks, in PACKAGE. Returns the fasl."
-  (let ((source (format nil "~A~D.lisp" directory number))
-        (*package* package)
-        (*complaint* nil))
+  "Compiles TEXT, which comes after HEAD, a string of blanks, in PACKAGE. Returns two values: the
+  fasl, and the package that is current after TEXT."
+  (let* ((source (format nil "~A~D.lisp" directory number))
+         (after nil)
+         (*note-package* (lambda (package) (setf after package)))
+         (*package* package)
+         (*complaint* nil))
     (with-open-file (out source :direction :output :external-format :utf-8)
       (write-string (mark-end head text) out)
       (write-string text out)
@@ -266,7 +270,7 @@
               (*load-anyway* (and fasl *load-anyway*)))
           (fail-compilation file "it could not be compiled" (null fasl))))
       (note-missing-variable file (place-after head))
-      fasl)))
+      (values fasl (or after (package-after text package))))))
 
 (defun compile-forms-of-text (text directory package file line)
   "Compiles the forms of TEXT, the first of which is in FILE, a name or NIL, at LINE. Returns a list
@@ -275,9 +279,9 @@
   (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*missing-variables* '()))
     (prog1 (loop for (start . end) in (split-forms text)
                  for piece = (subseq text start end)
-                 collect (let ((head (concatenate 'string before (blanks-like (subseq text 0 start)))))
-                           (list (compile-piece piece head (incf number) directory file package) package file piece))
-                 do (setf package (package-after piece package)))
+                 for head = (concatenate 'string before (blanks-like (subseq text 0 start)))
+                 collect (multiple-value-bind (fasl after) (compile-piece piece head (incf number) directory file package)
+                           (list fasl (shiftf package after) file piece)))
       (check-missing-variables))))
 
 (defun call-compiling-as (how function)

@@ -52,12 +52,30 @@
   (let ((true (and pathname (ignore-errors (probe-file pathname)))))
     (and true (sb-ext:native-namestring true))))
 
+(declaim (ftype function state-of-source written-since-p))
+(defun call-noting-writes (name function)
+  "Calls FUNCTION, which compiles or reads the file NAME, a native name. Warns if the file was
+  written meanwhile. Two values: the file's FILE-STATE before, or NIL if it is not known, and true
+  if the file was written."
+  (let* ((source (state-of-source name))
+         (state (or source (and name (state-of-file name))))
+         (written nil))
+    (funcall (the function function))
+    (when (and source (written-since-p name source))
+      (setf written t)
+      (warn "~A was written while it was compiled, so it is not known which text the image has. Reload it once more." name))
+    (values state written)))
+
 (defun call-recording-content (pathname function)
-  "Calls FUNCTION, which compiles or reads the file PATHNAME. If it returns, the content is
-  recorded."
-  (let* ((name (native-true-name pathname)) (state (and name (state-of-file name))))
-    (multiple-value-prog1 (funcall function)
-      (when state (setf (gethash name *compiled-files*) state)))))
+  "Calls FUNCTION, which compiles or reads the file PATHNAME, and returns its values. Records the
+  file's content, or, if the file was written meanwhile, that its content is not known."
+  (let ((name (native-true-name pathname)) (values '()))
+    (multiple-value-bind (state written)
+        (call-noting-writes name (lambda () (setf values (multiple-value-list (funcall (the function function))))))
+      (when state
+        (setf (gethash name *compiled-files*)
+              (if written (make-file-state "" '() (file-state-second state)) state))))
+    (values-list values)))
 
 (defun changed-content-p (pathname)
   "Returns true if the file PATHNAME was compiled or read in this image with another content."

@@ -106,6 +106,13 @@
        (ignore-errors
         (and (equal (file-facts name) (file-state-facts state)) (eql (change-time name) (source-state-change state))))))
 
+(defun written-since-p (name state)
+  "Returns true if it is known that something has written the source file NAME, or a fact about it,
+  since it had the SOURCE-STATE STATE."
+  (ignore-errors
+   (or (not (equal (file-facts name) (file-state-facts state)))
+       (and (source-state-change state) (/= (change-time name) (source-state-change state))))))
+
 (defun facts-of-fasl (fasl)
   "Returns those facts about the file FASL, a native name, that do not change when it is moved."
   (destructuring-bind (size written changed inode) (file-facts fasl)

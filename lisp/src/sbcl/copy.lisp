@@ -20,6 +20,7 @@
 (define-internal finalizer-thread :variable "copying the image" ("SB-IMPL" "*FINALIZER-THREAD*"))
 (define-internal stop-finalizer-thread :function "checking in a second process" ("SB-IMPL" "FINALIZER-THREAD-STOP"))
 (define-internal world-lock :variable "copying the image" ("SB-KERNEL" "**WORLD-LOCK**") ("SB-C" "**WORLD-LOCK**"))
+(define-internal sap-8 :place "living through stray signals" ("SB-SYS" "SAP-REF-8"))
 (define-internal sap-32 :place "copying the image" ("SB-SYS" "SAP-REF-32"))
 (define-internal sap-word :place "copying the image" ("SB-SYS" "SAP-REF-WORD"))
 (define-internal collector-off :symbol "copying the image" ("SB-KERNEL" "*GC-INHIBIT*"))

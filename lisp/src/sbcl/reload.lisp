@@ -175,6 +175,8 @@
 (define-internal classoid-report :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "REPORT"))
 (define-internal classoid-initargs :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "DIRECT-DEFAULT-INITARGS"))
 (define-internal classoid-source :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "SOURCE-LOCATION"))
+(define-internal condition-slot-name :function "breakpoints in initial forms of conditions" ("SB-KERNEL" "CONDITION-SLOT-NAME"))
+(define-internal condition-slot-initfunction :function "breakpoints in initial forms of conditions" ("SB-KERNEL" "CONDITION-SLOT-INITFUNCTION"))
 (define-internal condition-slot-readers :function "undoing the redefinition of conditions" ("SB-KERNEL" "CONDITION-SLOT-READERS"))
 (define-internal condition-slot-writers :function "undoing the redefinition of conditions" ("SB-KERNEL" "CONDITION-SLOT-WRITERS"))
 (define-internal condition-layout :function "undoing the redefinition of conditions" ("SB-KERNEL" "FIND-CONDITION-LAYOUT"))
@@ -210,3 +212,16 @@
       (append (mapcar (lambda (constructor) (if (consp constructor) (car constructor) constructor)) (structure-constructors description))
               (list (structure-copier description) (structure-predicate description))
               (mapcar #'slot-accessor (structure-slots description))))))
+
+(define-internal compile-forms-name :symbol "following a package that a macro enters" ("SB-C" "%DO-FORMS-FROM-INFO"))
+
+(defvar *note-package* nil
+  "A function that is called with the package that is current after the last form of a file that
+  this thread compiles, or NIL.")
+
+(when (and (internal-p 'compile-forms-name) (fboundp compile-forms-name))
+  (encapsulate compile-forms-name 'consort-reload
+               (lambda (function &rest arguments)
+                 (declare (function function))
+                 (multiple-value-prog1 (apply function arguments)
+                   (when *note-package* (funcall (the function *note-package*) *package*))))))

@@ -26,9 +26,19 @@
          (make-placeholder (string-downcase (symbol-name form))))
         (t form)))
 
+(defun keyword-with-own-name-p (part)
+  "True if PART is `(keyword variable)` and both have the same name, as in the lambda list of a
+  structure's constructor."
+  (and (consp part)
+       (keywordp (first part))
+       (consp (rest part))
+       (symbolp (second part))
+       (string= (first part) (second part))))
+
 (defun plain-parameters (lambda-list)
   "LAMBDA-LIST in which the names of its parameters, including those in destructured lists, are
-  written without their packages, because SBCL made them in packages of its own."
+  written without their packages, because SBCL made them in packages of its own. A parameter of a
+  structure's constructor, `((:name #:name) nil)`, is written as a person writes it."
   (let ((defaults nil))
     (labels ((plain (name)
                (if (and (symbolp name) name) (make-placeholder (string-downcase (symbol-name name))) name))
@@ -38,6 +48,9 @@
                       part)
                      ((atom part) (plain part))
                      ((not defaults) (plain-parameters part))
+                     ((keyword-with-own-name-p (first part))
+                      (let ((name (plain (second (first part)))))
+                        (if (equal (rest part) '(nil)) name (cons name (rest part)))))
                      ((consp (first part)) part) ; a keyword with a variable of another name
                      (t (cons (plain (first part)) (rest part))))))
       (loop for rest = lambda-list then (cdr rest)

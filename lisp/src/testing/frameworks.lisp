@@ -4,13 +4,14 @@
 
 (in-package :consort)
 
-(defstruct (test-case (:constructor make-test-case (name suites run)))
+(defstruct (test-case (:constructor make-test-case (name suites run &key system-p)))
   "NAME is a symbol or string. SUITES are the names of the suites that contain the test, nearest
   first. RUN is called without arguments and returns the status, the number of checks, and the
-  failures."
+  failures. SYSTEM-P is true for all tests of the ASDF system NAME as one."
   (name nil :read-only t)
   (suites '() :type list :read-only t)
-  (run nil :type function :read-only t))
+  (run nil :type function :read-only t)
+  (system-p nil :read-only t))
 
 (defun framework-symbol (package name)
   "The symbol that PACKAGE calls NAME; NIL if there is no such package or symbol."

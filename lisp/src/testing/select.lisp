@@ -102,6 +102,31 @@
       (when line
         (return (values file line))))))
 
+(defun system-place (name)
+  "Two values: the file that defines the ASDF system NAME, and the line of its definition, 1-based;
+  NIL if they are not found."
+  (let* ((system (asdf:find-system name nil))
+         (file (and system (asdf:system-source-file system))))
+    (when file
+      (let ((line (ignore-errors
+                   (with-open-file (in file :external-format '(:utf-8 :replacement #\?))
+                     (loop for text = (read-line in nil)
+                           for number from 1
+                           while text
+                           when (defines-system-p text name) return number)))))
+        (values file (or line 1))))))
+
+(defun defines-system-p (text name)
+  "Returns true if the line TEXT begins the definition of the ASDF system NAME."
+  (let* ((start (search "defsystem" text :test #'char-equal))
+         (end (and start (+ start (length "defsystem"))))
+         (at (and end (position-if-not (lambda (char) (or (blank-p char) (find char "#:'\"|"))) text :start end)))
+         (stop (and at (> at end) (+ at (length name)))))
+    (and stop
+         (<= stop (length text))
+         (string-equal name (subseq text at stop))
+         (or (= stop (length text)) (find (char text stop) " ()\"|	")))))
+
 (defun defines-test-p (text name)
   "Returns true if the line TEXT begins a definition of the test NAME in the syntax of any of the
   frameworks."

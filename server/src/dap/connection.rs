@@ -57,6 +57,8 @@ pub(super) struct Connection {
     pub(super) replay: OnceLock<Replay>,
     /// The number of the frozen failure that the client inspects in place of the image.
     pub(super) failure: Mutex<Option<u64>>,
+    /// The queue of those who wait until the events of stops so far are reported.
+    barriers: mpsc::UnboundedSender<oneshot::Sender<()>>,
     /// True once the client was told that the debug session is over.
     terminated: AtomicBool,
     /// True once the client has sent its configuration. The client is told of stops from then on.
@@ -127,13 +129,19 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    pub(super) fn new(session: Session, client: ClientId, out: Sender) -> Connection {
+    pub(super) fn new(
+        session: Session,
+        client: ClientId,
+        out: Sender,
+        barriers: mpsc::UnboundedSender<oneshot::Sender<()>>,
+    ) -> Connection {
         let set_in = tokio::sync::Mutex::new(session.image_state().image().map(str::to_owned));
         Connection {
             own: Frontend::Cli.session(client),
             session,
             client,
             out,
+            barriers,
             handles: Mutex::default(),
             begin: Mutex::default(),
             replay: OnceLock::new(),
@@ -176,6 +184,19 @@ impl Connection {
         };
         if crate::steady::timeout(OUTPUT_TIMEOUT, flushed).await.is_err() {
             tracing::info!("output of an evaluation is late for its debugger");
+        }
+    }
+
+    /// Returns a future that waits, for [`OUTPUT_TIMEOUT`] at most, until the events of stops that
+    /// the image has sent so far are reported, messages of logpoints among them.
+    pub(super) fn events_reported(&self) -> impl Future<Output = ()> + use<> {
+        let (reported, waiting) = oneshot::channel();
+        // Fails if the connection is being closed.
+        let sent = self.barriers.send(reported);
+        async move {
+            if sent.is_ok() && crate::steady::timeout(OUTPUT_TIMEOUT, waiting).await.is_err() {
+                tracing::info!("events of stops are late for their debugger");
+            }
         }
     }
 
@@ -300,8 +321,8 @@ impl Connection {
 
     /// Holds back reports of stops until the result is dropped, after the answer to a request that
     /// resumes a program. `None` for another request.
-    pub(super) fn hold_stops(&self, command: &str) -> Option<ResumingRequest<'_>> {
-        self.waiting.request(command, &self.out)
+    pub(super) fn hold_stops(&self, request: &Request) -> Option<ResumingRequest<'_>> {
+        self.waiting.request(request, &self.out)
     }
 
     /// Compares the known stops with those in the image, after events were missed. Events that are
@@ -359,7 +380,7 @@ impl Connection {
         match around {
             Some(around) => self.report_stop(&around),
             None if self.ready.load(Ordering::SeqCst) => {
-                self.event("continued", json!({"threadId": thread_of(&stop), "allThreadsContinued": false}));
+                self.waiting.continued(thread_of(&stop), &self.out);
             }
             None => {}
         }

@@ -93,6 +93,7 @@ async fn at_frame(
         () = cancel.requested() => return Err(Failed::Otherwise(CANCELLED.into())),
     };
     connection.flush().await;
+    connection.events_reported().await;
     if done.status != ActionStatus::Ok {
         return Err(Failed::Otherwise(trouble(&done)));
     }
@@ -251,6 +252,19 @@ pub(super) async fn begin(
             biased;
             Some(chunk) = chunks.recv() => show(chunk),
             answer = &mut answer => {
+                // The messages of the evaluation's logpoints come by another way than its answer.
+                let reported = connection.events_reported();
+                tokio::pin!(reported);
+                loop {
+                    tokio::select! {
+                        () = &mut reported => break,
+                        Some(told) = flushes.recv() => {
+                            show_all(&mut chunks, show);
+                            // Fails if the request that waited was cancelled.
+                            let _ = told.send(());
+                        }
+                    }
+                }
                 // A piece may have come with the answer, after the pieces were last read.
                 show_all(&mut chunks, show);
                 if let Ok(outcome) = &answer {

@@ -136,7 +136,7 @@ fn report_stop(connection: &Connection, replay: &Replay, moment: &RecordedMoment
         "error" => ("exception", "At the error"),
         "breakpoint" => ("breakpoint", "At a breakpoint"),
         "wrong" => ("entry", "Where the wrong value first appears"),
-        "begin" => ("entry", "At the recording's begin"),
+        "begin" => ("entry", "At the start of the recording"),
         "end" => ("step", "At the recording's end"),
         _ => ("step", "After a step"),
     };

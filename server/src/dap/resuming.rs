@@ -1,13 +1,18 @@
 //! The order of an answer and of the stop that follows it. Clients consider a thread to be running
 //! once `continue` or a step is answered. They thus ignore a `stopped` event that came before the
 //! answer. Therefore stops are reported after the answers to such requests.
+//!
+//! A thread that is stopped can stop again within the stop, and is back at the first stop when the
+//! second is left. VS Code shows the first of several `stopped` events of a thread until the thread
+//! continues. Therefore a `continued` event comes before each further one.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::outgoing::Sender;
-use super::protocol::Message;
+use super::protocol::{Message, Request};
 use crate::locked::lock;
 
 /// The requests that make a program continue. Their answers say that a thread runs.
@@ -23,7 +28,7 @@ pub(super) const RESUMING_REQUESTS: &[&str] = &[
     "consort/invokeRestart",
 ];
 
-/// The `stopped` events that wait for answers.
+/// The `stopped` events that wait for answers, and the threads that clients consider to be stopped.
 #[derive(Default)]
 pub(super) struct DelayedStops(Mutex<State>);
 
@@ -33,22 +38,40 @@ struct State {
     requests: usize,
     /// The numbers of the stops, with the bodies of their events, in order.
     stops: Vec<(u64, Value)>,
+    /// The threads that were reported to be stopped, and not to continue.
+    stopped: BTreeSet<u64>,
+}
+
+impl State {
+    fn send(&mut self, body: Value, out: &Sender) {
+        if let Some(thread) = body["threadId"].as_u64()
+            && !self.stopped.insert(thread)
+        {
+            out.send(Message::event("continued", json!({"threadId": thread, "allThreadsContinued": false})));
+        }
+        out.send(Message::event("stopped", body));
+    }
 }
 
 /// A request in progress. It is dropped after its answer. The stops that waited for it are then
 /// reported.
 pub(super) struct ResumingRequest<'a> {
     waiting: &'a DelayedStops,
+    /// The thread that the client considers to be running after the answer.
+    thread: Option<u64>,
     out: &'a Sender,
 }
 
 impl DelayedStops {
     /// Delays reports of stops until the answer to a request, if the request makes a program
     /// continue.
-    pub(super) fn request<'a>(&'a self, command: &str, out: &'a Sender) -> Option<ResumingRequest<'a>> {
+    pub(super) fn request<'a>(&'a self, request: &Request, out: &'a Sender) -> Option<ResumingRequest<'a>> {
+        let command = request.command.as_str();
         RESUMING_REQUESTS.contains(&command).then(|| {
             self.state().requests += 1;
-            ResumingRequest { waiting: self, out }
+            // Clients do not know that Consort's own requests make a thread continue.
+            let thread = request.arguments["threadId"].as_u64().filter(|_| !command.starts_with("consort/"));
+            ResumingRequest { waiting: self, thread, out }
         })
     }
 
@@ -58,7 +81,13 @@ impl DelayedStops {
         if state.requests > 0 {
             return state.stops.push((stop, body));
         }
-        out.send(Message::event("stopped", body));
+        state.send(body, out);
+    }
+
+    /// Reports that a thread continues.
+    pub(super) fn continued(&self, thread: u64, out: &Sender) {
+        self.state().stopped.remove(&thread);
+        out.send(Message::event("continued", json!({"threadId": thread, "allThreadsContinued": false})));
     }
 
     /// Forgets a stop that was left before it was reported.
@@ -76,9 +105,12 @@ impl Drop for ResumingRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.waiting.state();
         state.requests -= 1;
+        if let Some(thread) = self.thread {
+            state.stopped.remove(&thread);
+        }
         if state.requests == 0 {
             for (_, body) in std::mem::take(&mut state.stops) {
-                self.out.send(Message::event("stopped", body));
+                state.send(body, self.out);
             }
         }
     }
@@ -99,8 +131,9 @@ mod tests {
         let (out, outgoing) = outgoing::channel(outgoing::MAX_UNREAD_BYTES);
         tokio::spawn(outgoing.write_to(theirs));
         let waiting = DelayedStops::default();
-        assert!(waiting.request("threads", &out).is_none());
-        let (first, second) = (waiting.request("continue", &out), waiting.request("next", &out));
+        assert!(waiting.request(&request("threads", 1), &out).is_none());
+        let (first, second) =
+            (waiting.request(&request("continue", 1), &out), waiting.request(&request("next", 1), &out));
         (1..=3).for_each(|stop| waiting.report(stop, json!({"stop": stop}), &out));
         waiting.forget(2);
         drop(first);
@@ -115,5 +148,43 @@ mod tests {
             }
         }
         assert_eq!(reported, [None, Some(1), Some(3), Some(4)]);
+    }
+
+    #[tokio::test]
+    async fn a_thread_continues_between_two_stops() {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (out, outgoing) = outgoing::channel(outgoing::MAX_UNREAD_BYTES);
+        let written = tokio::spawn(outgoing.write_to(theirs));
+        let waiting = DelayedStops::default();
+        let stop = |level: u64| waiting.report(level, json!({"threadId": 7, "level": level}), &out);
+        stop(1);
+        stop(2);
+        // The client knows that the thread continues after the answer to `continue`.
+        let asked = waiting.request(&request("continue", 7), &out);
+        stop(1);
+        drop(asked);
+        // It does not know this of Consort's own requests.
+        let asked = waiting.request(&request("consort/invokeRestart", 7), &out);
+        stop(2);
+        drop(asked);
+        waiting.continued(7, &out);
+        stop(1);
+        drop(out);
+        written.await.unwrap();
+        let mut frames = Frames::new(ours);
+        let mut reported = Vec::new();
+        while let Ok(Some(Frame::Message(message))) = frames.next().await {
+            reported.push((message["event"].as_str().unwrap().to_owned(), message["body"]["level"].as_u64()));
+        }
+        let (stopped, continued) = (|level| ("stopped".to_owned(), Some(level)), || ("continued".to_owned(), None));
+        assert_eq!(
+            reported,
+            [stopped(1), continued(), stopped(2), stopped(1), continued(), stopped(2), continued(), stopped(1)]
+        );
+    }
+
+    fn request(command: &str, thread: u64) -> Request {
+        let request = json!({"seq": 1, "type": "request", "command": command, "arguments": {"threadId": thread}});
+        serde_json::from_value(request).unwrap()
     }
 }

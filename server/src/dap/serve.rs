@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -34,7 +35,8 @@ where
     let mut events = session.stop_events();
     let (client, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "debugger".into() });
     let (out, outgoing) = outgoing::channel(outgoing::MAX_UNREAD_BYTES);
-    let connection = Arc::new(Connection::new(session, client, out.clone()));
+    let (barriers, mut waiting) = mpsc::unbounded_channel();
+    let connection = Arc::new(Connection::new(session, client, out.clone(), barriers));
     let mut writer = JoinSet::new();
     writer.spawn(outgoing.write_to(write));
     let mut work = Handlers::new(out.clone());
@@ -65,13 +67,17 @@ where
                 Ok(Some(Frame::Malformed { why, .. })) => connection.print_in_console(&format!("A message was dropped: {why}\n")),
                 Ok(None) | Err(_) => break,
             },
-            event = events.recv() => {
-                match &event {
-                    Ok(StopEvent::Breakpoints(changed)) => connection.set_again(changed, &mut again),
-                    Err(broadcast::error::RecvError::Lagged(_)) => connection.set_all_again(true, &mut again),
-                    _ => {}
+            event = events.recv() => handle_event(&connection, event, &mut again).await,
+            Some(reported) = waiting.recv() => {
+                loop {
+                    let event = match events.try_recv() {
+                        Ok(event) => Ok(event),
+                        Err(TryRecvError::Lagged(missed)) => Err(RecvError::Lagged(missed)),
+                        Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                    };
+                    handle_event(&connection, event, &mut again).await;
                 }
-                connection.on_stop_event(event).await;
+                let _ = reported.send(()); // the evaluation may have been cancelled
             }
             Ok(()) = image.changed() => {
                 let state = image.borrow_and_update().clone();
@@ -95,7 +101,7 @@ where
             () = out.closed() => break,
         }
     }
-    drop(feedback);
+    drop((feedback, waiting));
     again.shutdown().await;
     // After `terminate`, nothing that the client left waits for another one.
     ends_stops |= *connection.terminations.borrow() > 0;
@@ -107,10 +113,19 @@ where
     let _ = tokio::time::timeout(END_TIMEOUT, writer.join_next()).await;
 }
 
+async fn handle_event(connection: &Arc<Connection>, event: Result<StopEvent, RecvError>, again: &mut JoinSet<()>) {
+    match &event {
+        Ok(StopEvent::Breakpoints(changed)) => connection.set_again(changed, again),
+        Err(RecvError::Lagged(_)) => connection.set_all_again(true, again),
+        _ => {}
+    }
+    connection.on_stop_event(event).await;
+}
+
 /// Answers a request, and does the work that follows its answer. `terminations` counts the
 /// `terminate` requests since the request came.
 async fn answer(connection: Arc<Connection>, request: Request, terminations: watch::Receiver<u64>) {
-    let held_stops = connection.hold_stops(&request.command);
+    let held_stops = connection.hold_stops(&request);
     let result = match frozen::answer(&connection, &request).await {
         Some(result) => result,
         None => requests::answer(&connection, &request).await,

@@ -61,10 +61,16 @@ pub(super) fn place(
     }
     let request = place.evaluation.as_ref().and_then(Value::as_u64);
     let known = request.and_then(|request| texts.iter().find(|text| text.reference == request));
-    match (known, place.span) {
-        (Some(known), Some(span)) => {
+    match (known, place.span, found) {
+        (Some(known), Some(span), _) => {
             let source = json!({"name": format!("evaluation {}", known.reference), "sourceReference": known.reference});
             located(source, &Rope::from_str(&known.text), span)
+        }
+        // An evaluation of another client, or one that did not stop itself: a thread runs its code.
+        (None, _, Some(FramePlace::Loaded(form, span))) => {
+            let text = Rope::from_str(&form);
+            let source = json!({"name": "evaluated form", "sourceReference": keep(form)});
+            located(source, &text, (span.start, span.end))
         }
         _ => nowhere,
     }
@@ -152,5 +158,9 @@ mod tests {
         assert_eq!(at, expected);
         let (at, _) = shown(json!({"evaluation": 8, "span": [7, 12]}), None).await;
         assert_eq!(at, json!({"line": 0, "column": 0}));
+        let place = json!({"evaluation": 8, "span": [14, 19], "loaded": {"text": 0, "start": 7}});
+        let (at, kept) = shown(place, Some("(list\n (f 1))")).await;
+        assert_eq!(kept.as_deref(), Some("(list\n (f 1))"));
+        assert_eq!((&at["source"]["sourceReference"], &at["line"], &at["column"]), (&json!(99), &json!(2), &json!(2)));
     }
 }

@@ -5,6 +5,7 @@ mod constructors;
 mod files;
 mod gather;
 mod keywords;
+mod left;
 pub(in crate::ide) mod loops;
 mod matching;
 mod package_clause;
@@ -117,9 +118,13 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
     let scope = (&*index, package.as_deref());
     let words = words::near(document, name.replace.start, offset);
     let mut found = of_name(cursor, &name, scope, loaded, words);
-    found.sort_by(|(a, x), (b, y)| {
+    let order = |(a, x): &(Item, f32), (b, y): &(Item, f32)| {
         y.total_cmp(x).then_with(|| a.label.len().cmp(&b.label.len())).then_with(|| a.label.cmp(&b.label))
-    });
+    };
+    found.sort_by(order);
+    if left::lower(cursor, &mut found) {
+        found.sort_by(order);
+    }
     let upper_case = name.typed.chars().any(char::is_uppercase) && !name.typed.chars().any(char::is_lowercase);
     let mut seen = HashSet::new();
     let mut items: Vec<Item> = found

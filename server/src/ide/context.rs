@@ -77,15 +77,21 @@ pub trait Backend: Send + Sync {
         }
     }
 
-    /// Returns the provenance of a known symbol: a line for its latest definition of each kind.
-    /// Returns `None` if no definition was made through Consort.
-    fn made_by(&self, known: &Known) -> Option<String> {
-        let facts = known.facts.as_ref()?;
-        let mut made = self.definitions_on_record(facts.package.as_deref()?, &facts.name);
+    /// Returns the latest definition of each kind of a known symbol that was made through Consort.
+    fn latest_made(&self, known: &Known) -> Vec<RecordedDefinition> {
+        let home = known.facts.as_ref().and_then(|facts| Some((facts.package.as_deref()?, &facts.name)));
+        let Some((package, name)) = home else { return Vec::new() };
+        let mut made = self.definitions_on_record(package, name);
         // The latest of each kind comes first.
         let mut kinds = std::collections::HashSet::new();
         made.retain(|one| kinds.insert(one.kind.clone()));
-        let lines: Vec<String> = made.into_iter().map(|one| one.sentence).collect();
+        made
+    }
+
+    /// Returns the provenance of a known symbol for an agent: a line for its latest definition of
+    /// each kind. Returns `None` if no definition was made through Consort.
+    fn made_by(&self, known: &Known) -> Option<String> {
+        let lines: Vec<String> = self.latest_made(known).into_iter().map(|one| one.sentence).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 }
@@ -104,8 +110,12 @@ pub struct RecordedDefinition {
     pub text: String,
     /// The digest of the top-level form that made the definition, or 0 if it is not known.
     pub digest: u64,
-    /// A sentence for a person: who, when, and with which operation.
+    /// The line in the file, 1-based, if known.
+    pub line: Option<usize>,
+    /// A sentence for an agent: who, when, and with which operation.
     pub sentence: String,
+    /// The maker and the time for a person, such as `in the editor (nvim), today 13:50`.
+    pub maker: String,
 }
 
 /// The open texts at the time of one request, and the backend for its queries.

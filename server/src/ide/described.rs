@@ -1,5 +1,8 @@
 //! Descriptions of names for a person, as Markdown for a hover.
 
+use std::path::Path;
+
+use super::context::RecordedDefinition;
 use super::places::Defined;
 use crate::image::api::symbols::{Facts, Known, PackageFacts};
 use crate::shown;
@@ -11,9 +14,12 @@ pub struct Described<'a> {
     pub known: Option<&'a Known>,
     /// The locations of the name's definitions.
     pub defined: &'a [Defined],
-    /// The provenance of the definitions made through Consort, each on its own line, from
-    /// [`super::context::Backend::made_by`].
-    pub made_by: Option<&'a str>,
+    /// The definitions made through Consort, from [`super::context::Backend::latest_made`].
+    pub made: &'a [RecordedDefinition],
+    /// The directory to which the paths of files are relative.
+    pub root: Option<&'a Path>,
+    /// The file that the image names and that has no such definition any more.
+    pub left: Option<&'a Path>,
 }
 
 /// Returns a call with its parameters, such as `(scan regex target-string &key start end)`.
@@ -60,9 +66,11 @@ pub fn markdown(described: &Described<'_>) -> Option<String> {
     if !described.defined.is_empty() {
         parts.push(places(described.defined));
     }
-    if let Some(made_by) = described.made_by {
-        parts.push(shown::markdown(made_by));
+    if let Some(file) = described.left {
+        let file = shown::markdown(&relative(file, described.root));
+        parts.push(format!("Not in {file} any more: renamed or removed. The image still has it."));
     }
+    parts.extend(made(described).iter().map(|made| shown::markdown(made)));
     Some(parts.join("\n\n"))
 }
 
@@ -132,6 +140,38 @@ pub(super) fn target(uri: &str) -> String {
         .collect()
 }
 
+/// Returns a path relative to `root`, or the path itself if it is not below `root`.
+fn relative(path: &Path, root: Option<&Path>) -> String {
+    let within = root.and_then(|root| path.strip_prefix(root).ok());
+    within.unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// Returns sentences about the makers of the definitions, with the places that are not among the
+/// shown ones. Kinds are named only if their makers differ.
+fn made(described: &Described<'_>) -> Vec<String> {
+    let is_shown = |one: &RecordedDefinition| {
+        described.left.is_some_and(|left| one.file.as_deref() == Some(left))
+            || described.defined.iter().any(|shown| {
+                one.file.as_ref() == Some(&shown.file) && shown.start().is_none_or(|at| Some(at.line) == one.line)
+            })
+    };
+    let ending = |one: &RecordedDefinition| {
+        let place = match (&one.file, one.line) {
+            (Some(file), Some(line)) if !is_shown(one) => {
+                format!(", from {}:{line}", relative(file, described.root))
+            }
+            (Some(file), None) if !is_shown(one) => format!(", from {}", relative(file, described.root)),
+            _ => String::new(),
+        };
+        format!("{}{place}.", one.maker)
+    };
+    let endings: Vec<(&str, String)> = described.made.iter().map(|one| (one.kind.as_str(), ending(one))).collect();
+    match endings.as_slice() {
+        [(_, first), rest @ ..] if rest.iter().all(|(_, other)| other == first) => vec![format!("Defined {first}")],
+        all => all.iter().map(|(kind, ending)| format!("Defined as {kind} {ending}")).collect(),
+    }
+}
+
 /// Returns a sentence with links to the first locations, each with its file and line.
 fn places(defined: &[Defined]) -> String {
     const MAX_SHOWN: usize = 4;
@@ -147,8 +187,15 @@ fn places(defined: &[Defined]) -> String {
             None => format!("{}{at}", shown::markdown(&file)),
         }
     };
-    let shown: Vec<String> = defined.iter().take(MAX_SHOWN).map(line).collect();
-    let more =
-        if defined.len() > MAX_SHOWN { format!(" and {} more", defined.len() - MAX_SHOWN) } else { String::new() };
+    // One form may define several things of a name, as a structure's slot does with its accessor.
+    let mut shown: Vec<String> = Vec::new();
+    for place in defined.iter().map(line) {
+        if !shown.contains(&place) {
+            shown.push(place);
+        }
+    }
+    let more = shown.len().saturating_sub(MAX_SHOWN);
+    shown.truncate(MAX_SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("Defined in {}{more}", shown.join(", "))
 }

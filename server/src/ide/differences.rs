@@ -25,7 +25,7 @@ const PACKAGE: &str = "COMMON-LISP-USER";
 pub enum State {
     /// The image has the definition with another text.
     Changed,
-    /// The image has no such name.
+    /// The image has no such name, or only a symbol that names nothing.
     New,
 }
 
@@ -74,10 +74,11 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> R
             Err(error) if error.is_unanswered() => return Err(error),
             Err(_) => return Ok(Vec::new()),
         };
-        for (one, home) in defined.iter().zip(homes.homes) {
+        for (index, (one, home)) in defined.iter().zip(homes.homes).enumerate() {
             if !one.is_read(&homes.features) {
                 continue;
             }
+            let home = home.filter(|_| !(one.is_standard() && homes.undefined.contains(&index)));
             let home = if one.kind == "package" { Some(("KEYWORD".into(), one.name.clone())) } else { home };
             let state = match home {
                 Some((package, name)) => {
@@ -200,6 +201,10 @@ mod tests {
             check(image(homes.clone()).made_of("function", "(defun f (x) x)"), text),
             [("G".into(), State::New)]
         );
+        // Code with the name was read, so the image has the symbol.
+        let read = json!({"homes": [["APP", "F"], ["APP", "G"]], "undefined": [1], "features": ["SBCL"]});
+        let read = FakeImage::empty().answer("homes", "", read).made_of("function", "(defun f (x) x)");
+        assert_eq!(check(read, text), [("G".into(), State::New)]);
         assert_eq!(check(image(homes.clone()), text), []);
         // A file for another Lisp, with definitions of the same names.
         let loaded = image(homes).made_of("function", "(defun f (x) y)");

@@ -123,8 +123,17 @@ impl FakeImage {
             file: None,
             text: String::new(),
             digest: 0,
+            line: None,
             sentence: sentence.into(),
+            maker: "in the editor (nvim), today 13:50".into(),
         });
+        self
+    }
+
+    /// Sets the source of the definition that was added last.
+    pub(crate) fn from_line(mut self, file: &str, line: usize) -> FakeImage {
+        let last = self.made.last_mut().expect("a definition");
+        (last.file, last.line) = (Some(file.into()), Some(line));
         self
     }
 
@@ -132,8 +141,9 @@ impl FakeImage {
     pub(crate) fn made_of(mut self, kind: &str, text: &str) -> FakeImage {
         let one = crate::text::recorded_definitions::definitions(text).into_iter().next();
         let (method, digest) = one.map_or((None, 0), |one| (one.method_in("APP"), one.digest));
-        let (kind, text, sentence) = (kind.into(), text.into(), String::new());
-        self.made.push(RecordedDefinition { kind, method, file: Some("/no/a.lisp".into()), text, digest, sentence });
+        let (kind, text, sentence, maker) = (kind.into(), text.into(), String::new(), String::new());
+        let (file, line) = (Some("/no/a.lisp".into()), None);
+        self.made.push(RecordedDefinition { kind, method, file, text, digest, line, sentence, maker });
         self
     }
 }

@@ -59,6 +59,12 @@ pub fn title(item: &Diagnostic) -> Option<String> {
     balance::fix(item).map(|fix| fix.title)
 }
 
+/// Returns the places at which the fixes of a diagnostic are offered: its span, and the place at
+/// which its fix inserts missing text.
+pub fn places(document: &Document, item: &Diagnostic) -> Vec<Span> {
+    [Some(item.span), balance::place(document, item)].into_iter().flatten().collect()
+}
+
 /// Returns the fixes that the text alone determines.
 pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     let mut fixes = Vec::new();
@@ -78,6 +84,12 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
         fixes.extend(unused_function::fix(document, item));
     }
     fixes
+}
+
+/// Returns the name, as written, on the span of a diagnostic, or `None` if the span is not one
+/// name.
+pub fn name(document: &Document, item: &Diagnostic) -> Option<String> {
+    names::token(document, item).map(|token| token.written)
 }
 
 /// Returns the query to the image that is needed for fixes about a name, if there is one.
@@ -157,6 +169,16 @@ mod tests {
         assert_eq!(fixes.len(), 1);
         assert_eq!((fixes[0].title.as_str(), applied(&document, &fixes[0]).as_str()), ("Insert `)`", "(f (a))"));
         item.data = serde_json::json!({"delete": [3, 4]});
+        assert_eq!(places(&document, &item), [item.span]);
         assert_eq!(applied(&document, &of_text(&document, &item)[0]), "(f a)");
+    }
+
+    #[test]
+    fn what_is_missing_is_mended_also_where_it_is_missing() {
+        let (document, mut item) = marked("(defun f (x)\n  «(»let ((y x))\n    (g y) ; last\n\n(h)", "unbalanced-list");
+        let at = document.text().to_string().find(" ; last").unwrap();
+        item.data = serde_json::json!({"insert": {"at": at, "text": ")"}});
+        let shown = |span: &Span| document.text().slice(span.start..span.end).to_string();
+        assert_eq!(places(&document, &item).iter().map(shown).collect::<Vec<_>>(), ["(", ") ; last"]);
     }
 }

@@ -19,15 +19,15 @@ pub enum FramePlace {
     /// was loaded.
     Definition(Arc<Text>, Span),
     /// The form that was loaded, and the span in it, because the text contains neither that form
-    /// nor the definition.
+    /// nor the definition, or there is no file.
     Loaded(String, Span),
     /// Nothing but the file is known.
     Unknown,
 }
 
-/// Finds the places of the frames of a page, in their order. The place is `None` for a frame whose
-/// code is not from a file. Each text is read once, and searched once for each form, on a thread
-/// for blocking work.
+/// Finds the places of the frames of a page, in their order. A frame whose code is not from a file
+/// has the form as it was evaluated, or `None`. Each text is read once, and searched once for each
+/// form, on a thread for blocking work.
 pub async fn places(page: &Frames, texts: &mut Texts) -> Vec<Option<FramePlace>> {
     let mut of_frames = Vec::new();
     for frame in &page.frames {
@@ -49,9 +49,11 @@ pub async fn places(page: &Frames, texts: &mut Texts) -> Vec<Option<FramePlace>>
 /// Finds the place of a frame of a page. `text` is the text of its file, if it can be read.
 fn place(frame: &Frame, page: &Frames, text: Option<Arc<Text>>, searches: &mut Searches) -> Option<FramePlace> {
     let known = frame.place.as_ref()?;
-    known.file.as_ref()?;
     let span = known.span.or(known.offset.map(|at| (at, at)));
     let loaded = known.loaded.and_then(|form| Some((form.text, page.texts.get(form.text)?, form.start)));
+    if known.file.is_none() && (loaded.is_none() || span.is_none()) {
+        return None;
+    }
     if let Some(text) = &text {
         let rope = text.document.text();
         match (loaded, span) {

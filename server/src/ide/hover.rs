@@ -79,9 +79,23 @@ async fn global<B: Backend>(cursor: &Cursor<B>, here: &SymbolHere, manuals: &Man
     let known = context.symbol(written, package.as_deref(), &[SymbolPart::Facts, SymbolPart::Definitions]).await;
     let mut texts = context.texts();
     if let Ok(known) = &known {
-        let defined = places::defined(known, &mut texts).await;
-        let made_by = context.made_by(known);
-        let described = Described { known: Some(known), defined: &defined, made_by: made_by.as_deref() };
+        let mut defined = places::defined(known, &mut texts).await;
+        let left = defined.first().filter(|_| defined.iter().all(Defined::is_gone)).map(|one| one.file.clone());
+        defined.retain(|one| !one.is_gone());
+        if left.is_some() {
+            // The definition may have been moved to another file.
+            let named = Named { name: written.to_owned(), package: package.clone() };
+            let moved = indexed_definitions::find(context, &named, &mut texts).await;
+            defined.extend(moved.into_iter().map(|one| one.defined));
+        }
+        let (made, index) = (context.latest_made(known), context.last_texts_index());
+        let described = Described {
+            known: Some(known),
+            defined: &defined,
+            made: &made,
+            root: index.root.as_deref(),
+            left: left.as_deref().filter(|_| defined.is_empty()),
+        };
         if let Some(markdown) = described::markdown(&described) {
             let facts = known.facts.as_ref();
             let page = facts.and_then(|facts| manuals.page_of_symbol(facts.package.as_deref()?, &facts.name));
@@ -226,9 +240,102 @@ mod tests {
 
             Defined in [a.lisp:1](<file:///no/a.lisp#L1>)
 
-            Defined in the editor.
+            Defined in the editor (nvim), today 13:50.
         "#]],
         );
+    }
+
+    /// Returns an image that knows a function of `a.lisp`, with the first form there as its place.
+    fn of_first_form(name: &str, kinds: &[&str]) -> FakeImage {
+        let facts = json!({
+            "name": name.to_uppercase(), "package": "APP", "external": false, "printed": name,
+            "kinds": ["function"], "lambda_list": ["x"], "documentation": [],
+        });
+        let definitions: Vec<_> = kinds
+            .iter()
+            .map(|kind| {
+                definition(
+                    kind,
+                    &if *kind == "setf function" { format!("(setf {name})") } else { name.into() },
+                    "a.lisp",
+                    0,
+                )
+            })
+            .collect();
+        FakeImage::empty().symbol(name, json!({"found": true, "facts": facts, "definitions": definitions}))
+    }
+
+    #[test]
+    fn a_place_is_named_once() {
+        let image = of_first_form("item-price", &["function", "setf function"])
+            .definitions_on_record("structure", "")
+            .from_line("/no/a.lisp", 1);
+        check(
+            image,
+            "(defstruct item name price)\n(item-pri‸ce x)",
+            expect![[r#"
+            of item-price:
+            ```lisp
+            (item-price x)
+            ```
+
+            function · `APP` (internal)
+
+            Defined in [a.lisp:1](<file:///no/a.lisp#L1>)
+
+            Defined in the editor (nvim), today 13:50.
+        "#]],
+        );
+        let elsewhere = of_first_form("f", &["function"])
+            .definitions_on_record("function", "")
+            .from_line("/no/src/b.lisp", 7)
+            .definitions_on_record("compiler macro", "");
+        check(
+            elsewhere,
+            "(defun f (x) x)\n(‸f x)",
+            expect![[r#"
+            of f:
+            ```lisp
+            (f x)
+            ```
+
+            function · `APP` (internal)
+
+            Defined in [a.lisp:1](<file:///no/a.lisp#L1>)
+
+            Defined as function in the editor (nvim), today 13:50, from /no/src/b.lisp:7.
+
+            Defined as compiler macro in the editor (nvim), today 13:50.
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_name_whose_definition_is_gone_from_its_file_is_told() {
+        let gone = |text: &str| {
+            let image =
+                of_first_form("total", &["function"]).definitions_on_record("function", "").from_line("/no/a.lisp", 1);
+            let found = run(hover(&cursor(image, &[("a.lisp", text)]), &Manuals::default())).expect(text);
+            found.markdown.contains("Not in /no/a.lisp any more")
+        };
+        for (text, expected) in [
+            ("(defun cost (x) x)\n(tot‸al x)", true),
+            ("(defparameter *all* (total x))\n(tot‸al x)", true),
+            ("(in-package :app)\n(tot‸al x)", true),
+            ("(defstruct item price)\n(tot‸al x)", true),
+            ("(defun cost (x) x)\n(defun total (x) x)\n(tot‸al x)", false),
+            ("(defstruct (item (:constructor total)) price)\n(tot‸al x)", false),
+            ("(defclass item () ((price :accessor total)))\n(tot‸al x)", false),
+            ("(define-sums item)\n(tot‸al x)", false),
+        ] {
+            assert_eq!(gone(text), expected, "{text}");
+        }
+        let moved = cursor(
+            of_first_form("total", &["function"]),
+            &[("a.lisp", "(in-package :app)\n(tot‸al x)"), ("b.lisp", "(in-package :app)\n(defun total (x) x)")],
+        );
+        let found = run(hover(&moved, &Manuals::default())).expect("a description").markdown;
+        assert!(found.ends_with("Defined in [b.lisp:2](<file:///no/b.lisp#L2>)"), "{found}");
     }
 
     #[test]

@@ -92,5 +92,6 @@ pub mod type_hierarchy;
 pub mod types;
 pub mod undefine;
 pub mod undefined_variables;
+pub mod unevaluated;
 pub mod value_definition;
 pub mod workspace_symbols;

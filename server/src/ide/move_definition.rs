@@ -77,6 +77,12 @@ struct ExtractedDefinition {
     removed: Span,
 }
 
+/// Returns the name, as written, of the definition that can be moved, if the offset is in it.
+pub fn name_at(document: &Document, offset: usize) -> Option<String> {
+    let defined = extract(document, offset).ok()?.defined;
+    (defined.name.start <= offset && offset <= defined.name.end).then_some(defined.written)
+}
+
 /// Returns the files to which the definition at the cursor can be moved.
 ///
 /// # Errors
@@ -93,7 +99,10 @@ pub async fn destinations<B: Backend>(cursor: &Cursor<B>) -> Result<Destinations
         .collect();
     if files.is_empty() {
         let package = shown::line(&extracted.package.to_lowercase());
-        return Err(Refusal(format!("No other Lisp file of the workspace has (in-package {package}).")));
+        return Err(Refusal(format!(
+            "No other Lisp file of the workspace has (in-package {package}). Make one that begins with it, \
+             and move the definition then."
+        )));
     }
     files.sort_by_key(|file| (file.path.parent() != own.parent(), file.path.clone()));
     let files = files.into_iter().take(MAX_FILES).map(|file| {

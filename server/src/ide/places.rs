@@ -59,6 +59,13 @@ impl Defined {
         Some(line_column(text.document.text(), place.form.start))
     }
 
+    /// Returns true if the text certainly has no such definition any more, so that the place is
+    /// that of another definition.
+    pub fn is_gone(&self) -> bool {
+        let (Some(text), Some(place)) = (&self.text, self.place) else { return false };
+        definitions::is_other(&text.document, place, &definitions::key(bare_name(&self.kind, &self.name)))
+    }
+
     /// Returns the place of the definition's name, or the start of the file if that place is not
     /// known.
     pub fn target(&self) -> Target {
@@ -112,16 +119,19 @@ pub async fn locate(definition: &Definition, features: &[String], texts: &mut Te
     Some(Defined { kind: definition.kind.clone(), name: definition.name.clone(), text, file, place })
 }
 
+/// Returns the name of a definition. The image names a method with its qualifiers and specializers.
+fn bare_name<'a>(kind: &str, name: &'a str) -> &'a str {
+    match kind {
+        "method" if name.starts_with('(') => name.split_inclusive(')').next().unwrap_or_default(),
+        "method" => name.split(' ').next().unwrap_or_default(),
+        _ => name,
+    }
+}
+
 fn hint<'a>(definition: &'a Definition, features: &'a [String]) -> Hint<'a> {
-    // A method is named with its qualifiers and specializers.
-    let name = match definition.kind.as_str() {
-        "method" if definition.name.starts_with('(') => definition.name.split_inclusive(')').next().unwrap_or_default(),
-        "method" => definition.name.split(' ').next().unwrap_or_default(),
-        _ => &definition.name,
-    };
     Hint {
         kind: &definition.kind,
-        key: definitions::key(name),
+        key: definitions::key(bare_name(&definition.kind, &definition.name)),
         specializers: definition.specializers.iter().map(|one| definitions::key(one)).collect(),
         qualifiers: definition.qualifiers.iter().map(|one| one.to_lowercase()).collect(),
         offset: definition.place.offset,

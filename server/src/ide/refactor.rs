@@ -43,6 +43,8 @@ pub mod verification;
 
 use std::time::Duration;
 
+use ropey::Rope;
+
 use super::context::{Backend, Cursor};
 use super::format::rules::Bodies;
 use super::index::Snapshot;
@@ -52,6 +54,7 @@ use crate::blocking;
 use crate::text::Span;
 use crate::text::datum::{Form, Node};
 use crate::text::document::Document;
+use crate::text::scanner::{Scanner, TokenKind};
 use crate::text::scopes::Scopes;
 use crate::text::tree::Tree;
 use facts::Facts;
@@ -100,6 +103,17 @@ pub struct Changes {
     pub not_compiled: Option<String>,
     /// The reason why not all definitions of the workspace were considered, as a clause.
     pub incomplete: Option<String>,
+    /// The place of a name that the refactoring invented, for the person to change it.
+    pub named: Option<NewName>,
+}
+
+/// The place of a new name.
+#[derive(Debug, Clone)]
+pub struct NewName {
+    /// The document's text after the refactoring.
+    pub text: Rope,
+    /// The start of the name, in characters.
+    pub offset: usize,
 }
 
 /// A refactoring as the function for it returns it.
@@ -111,11 +125,20 @@ struct Refactoring {
     result: Result<Vec<Edit>, String>,
     /// The findings in the result that are no reason to reject the refactoring.
     accepted: Vec<Accepted>,
+    /// The name that the refactoring invents.
+    named: Option<String>,
 }
 
 impl Refactoring {
     fn new(id: &'static str, group: Group, title: impl Into<String>, result: Result<Vec<Edit>, String>) -> Refactoring {
-        Refactoring { id, group, title: title.into(), result, accepted: Vec::new() }
+        Refactoring { id, group, title: title.into(), result, accepted: Vec::new(), named: None }
+    }
+
+    /// Returns an extraction, from its edits and the name that it invents.
+    fn naming(id: &'static str, title: &str, extracted: Result<(Vec<Edit>, String), String>) -> Refactoring {
+        let named = extracted.as_ref().ok().map(|(_, name)| name.clone());
+        let result = extracted.map(|(edits, _)| edits);
+        Refactoring { named, ..Refactoring::new(id, Group::Extract, title, result) }
     }
 
     fn accepting(self, accepted: Vec<Accepted>) -> Refactoring {
@@ -194,7 +217,7 @@ pub async fn apply<B: Backend>(
     let incomplete = facts.index().incomplete.clone();
     let wanted = id.to_owned();
     let (others, open, uri) = (facts.others.clone(), facts.open, cursor.uri.clone());
-    let (finished, accepted) = blocking::run(move || {
+    let (finished, accepted, named) = blocking::run(move || {
         let site = facts.site();
         let refactoring = refactorings_at(&site).into_iter().find(|refactoring| refactoring.id == wanted)?;
         let finished = refactoring.result.and_then(|edits| finish::finish(&site, &edits, &facts.bodies));
@@ -203,7 +226,10 @@ pub async fn apply<B: Backend>(
             let packages = changed_packages(other.map_or(site.document, |(_, other)| other), &finished.text);
             (finished, packages)
         };
-        Some(finished.map(|all| (all.into_iter().map(with_packages).collect::<Vec<_>>(), refactoring.accepted)))
+        Some(finished.map(|all| {
+            let named = refactoring.named.and_then(|name| all.iter().find_map(|one| place_of_name(one, &name)));
+            (all.into_iter().map(with_packages).collect::<Vec<_>>(), refactoring.accepted, named)
+        }))
     })
     .await
     .ok_or_else(outdated)?
@@ -234,7 +260,19 @@ pub async fn apply<B: Backend>(
         let open = finished.other.is_none_or(|other| other < open);
         files.push(FileChanges { uri, path, document, open, changes: finished.changes });
     }
-    Ok(Changes { files, not_compiled, incomplete })
+    Ok(Changes { files, not_compiled, incomplete, named })
+}
+
+/// Returns the first place of a name in the changed part of the site's own document.
+fn place_of_name(finished: &Finished, name: &str) -> Option<NewName> {
+    let first = finished.changes.first().filter(|_| finished.other.is_none())?.span.start;
+    let text = Rope::from_str(&finished.text);
+    let from = text.char_to_byte(first.min(text.len_chars()));
+    let mut tokens = Scanner::new(&finished.text);
+    let named = tokens.find(|token| {
+        from <= token.start && token.kind == TokenKind::Atom && finished.text.get(token.start..token.end) == Some(name)
+    })?;
+    Some(NewName { offset: text.byte_to_char(named.start), text })
 }
 
 /// The macros that are known for a text, for [`EvaluationSites`].

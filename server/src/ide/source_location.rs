@@ -5,6 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::context::{Backend, Context};
+use super::definition_in_index::Named;
+use super::indexed_definitions;
 use super::places::{self, Defined};
 use crate::image::api::symbols::{Known, Symbol, SymbolPart};
 use crate::model::error_kind::ErrorKind;
@@ -83,12 +85,26 @@ pub async fn find<B: Backend>(
     }
     let mut texts = context.texts();
     let mut defined = places::defined_anywhere(known.as_ref().ok(), symbol, package, &mut texts).await;
+    // The place that the image knows may be that of another definition now.
+    let gone: Vec<Defined> = defined.extract_if(.., |one| one.is_gone()).collect();
+    if !gone.is_empty() && defined.is_empty() {
+        let named = Named { name: symbol.to_owned(), package: package.map(str::to_owned) };
+        let moved = indexed_definitions::find(context, &named, &mut texts).await;
+        defined.extend(moved.into_iter().map(|one| one.defined));
+    }
     let (known, absent) = match known {
         Ok(known) => (Some(known), None),
         Err(error) if defined.is_empty() => return Err(error),
         Err(error) => (None, Some(error)),
     };
     let mut locations = Locations::new(symbol, known.as_ref(), &defined, kinds);
+    if let Some(one) = gone.first().filter(|_| defined.is_empty()) {
+        locations.note = Some(format!(
+            "{} is not in {} any more: it was renamed, moved or removed. The image still has it.",
+            one.name,
+            one.file.display()
+        ));
+    }
     if let Some(error) = absent {
         locations.note = Some(format!("Only the open documents were searched: {error}"));
     }
@@ -181,7 +197,7 @@ fn why_nothing_is_found(asked: &str, known: Option<&Known>, defined: &[Defined])
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::ide::fake::{FakeImage, context, run};
+    use crate::ide::fake::{FakeImage, context, definition, run};
 
     #[test]
     fn an_answer_from_the_open_documents_alone_says_so() {
@@ -190,5 +206,27 @@ mod tests {
         let text = locations.render();
         assert!(text.contains("is defined in one place"), "{text}");
         assert!(text.ends_with("\n\nOnly the open documents were searched: There is no image."), "{text}");
+    }
+
+    #[test]
+    fn a_form_that_took_the_place_of_a_definition_is_not_that_definition() {
+        let image = |name: &str| FakeImage::empty().symbol(name, known(name));
+        let files = [("a.lisp", "(in-package :app)\n(f 1)"), ("b.lisp", "(in-package :app)\n(defun f (x) x)")];
+        let moved = context(image("f"), &files);
+        let (locations, _) = run(find(&moved, "f", Some("APP"), None)).unwrap();
+        let text = locations.render();
+        assert!(text.contains("b.lisp:2:1") && !text.contains("a.lisp"), "{text}");
+        let removed = context(image("f"), &files[..1]);
+        let (locations, _) = run(find(&removed, "f", Some("APP"), None)).unwrap();
+        assert!(locations.render().starts_with("f is not in /no/a.lisp any more"), "{}", locations.render());
+    }
+
+    /// The image's answer about a function whose definition was at the second form of `a.lisp`.
+    fn known(name: &str) -> Value {
+        let facts = json!({
+            "name": name.to_uppercase(), "package": "APP", "external": false, "printed": name,
+            "kinds": ["function"], "lambda_list": ["x"], "documentation": [],
+        });
+        json!({"found": true, "facts": facts, "definitions": [definition("function", name, "a.lisp", 1)]})
     }
 }

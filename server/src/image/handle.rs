@@ -318,6 +318,13 @@ impl Image {
         self.interrupt_these(None, &["load-system", "load-file"]).await
     }
 
+    /// Interrupts the load with which a new image gets its contents, if one is in progress. The
+    /// next step follows. Returns the number of interrupted loads.
+    pub async fn interrupt_restoration(&self) -> usize {
+        let is_starting = matches!(&*self.runtime.phase.borrow(), Phase::Starting(..));
+        if is_starting { self.interrupt_loads().await } else { 0 }
+    }
+
     /// Interrupts requests. Without an image that answers, there are none.
     async fn interrupt_these(&self, session: Option<&str>, operations: &[&str]) -> usize {
         let instance = match &*self.runtime.phase.borrow() {

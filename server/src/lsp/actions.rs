@@ -1,21 +1,25 @@
 //! `textDocument/codeAction`: fixes of diagnostics, and refactorings of the form at the cursor.
 
 mod expand;
+mod moving;
 mod refactor;
 
 use lsp_types::*;
 use serde_json::json;
 
-use super::commands::{Command as _, LoadSystem};
+use super::commands::{Command as _, EvalDefinition, LoadSystem};
 use super::connection::Connection;
 use super::to_proto::Diagnostics;
 use super::{from_proto, to_proto};
 use crate::ide::context::Backend as _;
+use crate::ide::definition_in_index::Named;
 use crate::ide::diagnostics::SYSTEM_NOT_LOADED;
 use crate::ide::fixes::{self, Fix};
+use crate::ide::unevaluated::{self, Unevaluated};
 use crate::model::diagnostic::Diagnostic as Finding;
 use crate::session::{OpenDocument, Snapshot};
 use crate::shown;
+use crate::text::Span;
 use crate::text::document::Document as Text;
 use crate::text::forms::operator_at;
 use crate::text::position::to_offset;
@@ -27,6 +31,12 @@ const MAX_DIAGNOSTICS: usize = 50;
 /// editor sends a request at every move of the cursor.
 const MAX_QUERIES: usize = 8;
 
+/// The client's command that moves the definition at the cursor to a file that the person chooses.
+const MOVE_COMMAND: &str = "consort.editor.moveDefinition";
+/// The client's command that begins a renaming at a position, as its argument
+/// `{"uri", "position"}` says.
+const RENAME_COMMAND: &str = "_consort.rename";
+
 /// Returns the code action kinds that the server offers.
 pub(super) fn kinds() -> Vec<CodeActionKind> {
     vec![
@@ -34,6 +44,7 @@ pub(super) fn kinds() -> Vec<CodeActionKind> {
         CodeActionKind::REFACTOR_EXTRACT,
         CodeActionKind::REFACTOR_INLINE,
         CodeActionKind::REFACTOR_REWRITE,
+        CodeActionKind::from(moving::MOVE),
         CodeActionKind::from(expand::SHOW),
     ]
 }
@@ -110,7 +121,8 @@ async fn unescaped(
         // without a selection nearly always has a refactoring, so none is offered then.
         let invoked = params.context.trigger_kind != Some(CodeActionTriggerKind::AUTOMATIC);
         if invoked || params.range.start != params.range.end {
-            let offers = refactor::offer(connection, &uri, params.range).await;
+            let mut offers = refactor::offer(connection, &uri, params.range).await;
+            offers.extend(moving::offer(connection, &uri, params.range).await);
             offered.extend(
                 offers
                     .into_iter()
@@ -152,24 +164,29 @@ async fn quick_fixes(
     // The files that are not open and that a fix may change.
     let mut closed: Vec<(String, Text)> = Vec::new();
     for item in &snapshot.items {
-        let marked = to_proto::range(&snapshot.text, item.span, encoding);
-        if marked.end < range.start || range.end < marked.start {
+        let touched = |span: &Span| {
+            let marked = to_proto::range(&snapshot.text, *span, encoding);
+            range.start <= marked.end && marked.start <= range.end
+        };
+        if !fixes::places(document, item).iter().any(touched) {
             continue;
         }
         looked_at += 1;
         if looked_at > MAX_DIAGNOSTICS {
             break;
         }
-        if let Some(system) = unloaded_system(item) {
-            let title = format!("Load the system {system}");
-            let command = Command {
-                title: title.clone(),
-                command: LoadSystem::NAME.into(),
-                arguments: Some(vec![json!({"system": system})]),
-            };
+        let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
+        let commands = match unloaded_system(item) {
+            Some(system) => vec![load(system)],
+            None if unevaluated::is_about_name(item) && looked_up < MAX_QUERIES => {
+                evaluations(connection, document, item, first).await
+            }
+            None => Vec::new(),
+        };
+        for (index, command) in commands.into_iter().enumerate() {
             if negotiated.code_actions {
                 let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).convert(item.clone()).await;
-                let action = quick_fix(title, fixed, true);
+                let action = quick_fix(command.title.clone(), fixed, index == 0);
                 offered.push(CodeAction { command: Some(command), ..action }.into());
             } else {
                 offered.push(command.into());
@@ -179,7 +196,6 @@ async fn quick_fixes(
             continue;
         }
         let mut fixes = fixes::of_text(document, item);
-        let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
         if let Some(question) = fixes::question(document, item, first).filter(|_| looked_up < MAX_QUERIES) {
             looked_up += 1;
             // Without an image, the names are not known. The other actions are still offered.
@@ -214,6 +230,28 @@ async fn quick_fixes(
         }
     }
     offered
+}
+
+/// Returns the command that loads a system.
+fn load(system: &str) -> Command {
+    let arguments = Some(vec![json!({"system": system})]);
+    Command { title: format!("Load the system {system}"), command: LoadSystem::NAME.into(), arguments }
+}
+
+/// Returns the commands that evaluate the definitions of a name that the image lacks.
+async fn evaluations(connection: &Connection, document: &Text, item: &Finding, first_package: &str) -> Vec<Command> {
+    let context = connection.session.context(connection.client).await;
+    let command = |one: Unevaluated| {
+        let Named { name, package } = one.named;
+        let argument = json!({"uri": one.uri, "name": name, "package": package, "code": item.code});
+        Command {
+            title: format!("Evaluate its definition in {}", one.file),
+            command: EvalDefinition::NAME.into(),
+            arguments: Some(vec![argument]),
+        }
+    };
+    let found = unevaluated::definitions(&context, document, item, first_package).await;
+    found.into_iter().map(command).collect()
 }
 
 fn unloaded_system(item: &Finding) -> Option<&str> {

@@ -8,6 +8,7 @@ mod call_template;
 mod current_test;
 mod differences;
 mod eval;
+mod eval_definition;
 mod form_at;
 mod forms;
 mod image;
@@ -47,6 +48,7 @@ use crate::session::path_of_uri;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::position::to_offset;
+pub(super) use eval_definition::EvalDefinition;
 pub(super) use load_system::LoadSystem;
 pub(super) use macroexpand::{Extent, Macroexpand};
 pub(super) use running_tests::RunTestAtPoint;
@@ -86,6 +88,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     vec![
         entry::<eval::Eval>(),
         entry::<load_system::LoadSystem>(),
+        entry::<eval_definition::EvalDefinition>(),
         entry::<forms::EvalForm>(),
         entry::<forms::EvalRegion>(),
         entry::<forms::EvalBuffer>(),

@@ -53,6 +53,8 @@ pub(super) struct Negotiated {
     pub(super) input: bool,
     /// True if the client shows stopped evaluations (`consort/stopped`).
     pub(super) stops: bool,
+    /// True if the client has the commands that code actions run in it ([`super::actions`]).
+    pub(super) commands: bool,
 }
 
 /// Reads a client's capabilities.
@@ -93,6 +95,7 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
         approve: declares(params, "approve"),
         input: declares(params, "input"),
         stops: declares(params, "stops"),
+        commands: declares(params, "commands"),
         annotations: workspace.and_then(|w| w.workspace_edit.as_ref()?.change_annotation_support.as_ref()).is_some(),
         snippets: text
             .and_then(|text| text.completion.as_ref()?.completion_item.as_ref()?.snippet_support)

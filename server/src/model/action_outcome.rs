@@ -51,7 +51,9 @@ impl ActionOutcome {
         match self.status {
             ActionStatus::Timeout => format!("The code took too long and was ended. The {place} is as it was."),
             ActionStatus::Left => "The code left the stop.".into(),
-            ActionStatus::Interrupted => "The code was ended: interrupted.".into(),
+            ActionStatus::Interrupted => {
+                "The code was left by a restart or an interrupt, and returned no value.".into()
+            }
             ActionStatus::Ok | ActionStatus::Sent | ActionStatus::Error | ActionStatus::Done => {
                 "The code ended without a result.".into()
             }

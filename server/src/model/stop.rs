@@ -1,10 +1,11 @@
 //! Stops: programs that wait with their stack alive, their frames and variables, and the events of
 //! stops.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value as Json;
 
 use super::breakpoint::{BreakpointName, BreakpointsChanged, LogpointMessage};
+use super::evaluation::without_stream;
 use super::frozen::Restart;
 use super::inspection::LispValue;
 use super::place::Place;
@@ -94,8 +95,14 @@ pub struct Condition {
     /// The type, printed as seen from CL-USER.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The text.
+    /// The text, without the stream that SBCL's reader prints.
+    #[serde(deserialize_with = "message")]
     pub message: String,
+}
+
+fn message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let message = String::deserialize(deserializer)?;
+    Ok(without_stream(&message).to_owned())
 }
 
 /// A frame of a stop.
@@ -195,4 +202,19 @@ pub struct StopLeft {
     pub evaluation: Json,
     /// `restart`, `return`, `restart-frame`, `continue`, `step`, `abort`, `stopped` or `unwound`.
     pub how: String,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_message_of_a_reader_error_has_no_stream() {
+        let message = "unmatched close parenthesis\n  Line: 1, Column: 5, File-Position: 5\n  Stream: #<SB-IMPL::STRING-INPUT-STREAM {1}>";
+        let condition: Condition = serde_json::from_value(json!({"type": "READER-ERROR", "message": message})).unwrap();
+        assert_eq!(condition.message, "unmatched close parenthesis");
+    }
 }

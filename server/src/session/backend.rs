@@ -29,8 +29,11 @@ impl Backend for Session {
     }
 
     fn definitions_on_record(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
+        let now = std::time::SystemTime::now();
         let made = |one: Provenance| RecordedDefinition {
             sentence: one.sentence(),
+            maker: one.maker(now),
+            line: one.line,
             kind: one.kind,
             method: one.method,
             file: one.real,

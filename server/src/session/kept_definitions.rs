@@ -142,6 +142,7 @@ mod tests {
             by: "agent".into(),
             frontend: Frontend::Mcp,
             at: String::new(),
+            time: std::time::SystemTime::UNIX_EPOCH,
             how: "evaluate-lisp".into(),
             system: system.map(str::to_owned),
             text: one.text,

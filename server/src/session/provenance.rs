@@ -12,7 +12,7 @@ use super::others_definitions::{DefinitionChange, Maker, OthersDefinitions};
 use super::recent_names::RecentNames;
 use super::redefinitions;
 use super::requests::{compute_all, compute_all_of};
-use super::timestamp::timestamp;
+use super::timestamp::{for_person, timestamp};
 use super::{ClientId, Frontend};
 use crate::bounded_file;
 use crate::image::Image;
@@ -43,6 +43,9 @@ pub struct Provenance {
     pub frontend: Frontend,
     /// The time at which the definition was recorded, in the format of RFC 3339.
     pub at: String,
+    /// The same time.
+    #[serde(skip)]
+    pub time: SystemTime,
     /// The tool, command or operation that made the definition.
     pub how: String,
     /// The system with which the definition was loaded, and which a new image loads again. `None`
@@ -66,19 +69,30 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// Returns a sentence for a person: the client, the time, the operation and the source.
+    /// Returns a sentence for an agent: the client, the time, the operation and the source.
     pub fn sentence(&self) -> String {
-        let who = match self.frontend {
-            Frontend::Lsp => "in the editor",
-            Frontend::Mcp => "by an agent",
-            Frontend::Cli => "from the command line",
-        };
+        let who = self.frontend_words();
         let place = match (&self.file, self.line) {
             (Some(file), Some(line)) => format!(", from {}:{line}", file.display()),
             (Some(file), None) => format!(", from {}", file.display()),
             (None, _) => String::new(),
         };
         format!("Defined as {} {who} ({}) at {} with {}{place}.", self.kind, self.by, self.at, self.how)
+    }
+
+    /// Returns the maker and the time for a person who reads them at the time `now`, such as `in
+    /// the editor (nvim), today 13:50`.
+    pub(super) fn maker(&self, now: SystemTime) -> String {
+        let system = self.system.as_ref().map(|system| format!(" with the system {system}")).unwrap_or_default();
+        format!("{} ({}){system}, {}", self.frontend_words(), self.by, for_person(self.time, now))
+    }
+
+    fn frontend_words(&self) -> &'static str {
+        match self.frontend {
+            Frontend::Lsp => "in the editor",
+            Frontend::Mcp => "by an agent",
+            Frontend::Cli => "from the command line",
+        }
     }
 }
 
@@ -337,7 +351,8 @@ impl ProvenanceStore {
     /// Records the definitions that a reload or its undoing made (`back`) and removed (`gone`).
     /// Both lists have definitions as the reload's report names them.
     pub(super) fn reported(&self, back: &[String], gone: &[String], how: &str, client: &Maker) {
-        let at = timestamp(SystemTime::now());
+        let time = SystemTime::now();
+        let at = timestamp(time);
         let mut table = self.table();
         for (name, kind) in gone.iter().filter_map(|text| parse_reported_name(text)) {
             table.recent.add(&name.1);
@@ -358,6 +373,7 @@ impl ProvenanceStore {
                     by,
                     frontend,
                     at,
+                    time,
                     how,
                     system: None,
                     text,
@@ -379,7 +395,8 @@ impl ProvenanceStore {
         making: &ProvenanceEntry,
         (real, replaces): (Option<PathBuf>, bool),
     ) {
-        let at = timestamp(SystemTime::now());
+        let time = SystemTime::now();
+        let at = timestamp(time);
         let (how, system) = making.made_by.parts();
         for found in found.chunks(MAX_SYMBOLS) {
             let names: Vec<(String, String)> = found
@@ -414,6 +431,7 @@ impl ProvenanceStore {
                         by: making.client.info.name.clone(),
                         frontend: making.client.info.frontend,
                         at: at.clone(),
+                        time,
                         how: how.clone(),
                         system: system.clone(),
                         text: definition.text.clone(),

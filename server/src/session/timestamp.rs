@@ -1,4 +1,4 @@
-//! Formatting of times for the logs.
+//! Formatting of times, for the logs and for a person.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -19,11 +19,45 @@ pub(super) fn timestamp(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
+/// Returns a time for a person who reads it at the time `now`, in the time zone of the machine:
+/// `today 13:50`, or `2026-11-22 13:50`.
+pub(super) fn for_person(time: SystemTime, now: SystemTime) -> String {
+    let (time, now) = (local(time), local(now));
+    let clock = format!("{:02}:{:02}", time.tm_hour, time.tm_min);
+    if (time.tm_year, time.tm_yday) == (now.tm_year, now.tm_yday) {
+        return format!("today {clock}");
+    }
+    format!("{:04}-{:02}-{:02} {clock}", time.tm_year + 1900, time.tm_mon + 1, time.tm_mday)
+}
+
+/// Returns the date and the time of day in the time zone of the machine.
+#[allow(unsafe_code)]
+fn local(time: SystemTime) -> libc::tm {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = libc::time_t::try_from(since.as_secs()).unwrap_or_default();
+    // SAFETY: a `tm` of zeros is valid, and `localtime_r` writes to nothing else.
+    unsafe {
+        let mut parts: libc::tm = std::mem::zeroed();
+        libc::localtime_r(&raw const seconds, &raw mut parts);
+        parts
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_person_reads_the_time_of_today_and_the_date_of_another_day() {
+        // Noon in UTC is on the same day in nearly all time zones.
+        let noon = UNIX_EPOCH + Duration::from_secs(1_798_804_800);
+        let shown = for_person(noon, noon + Duration::from_secs(60));
+        let clock = shown.strip_prefix("today ").expect(&shown);
+        assert!(clock.len() == 5 && clock.ends_with(&format!(":{:02}", local(noon).tm_min)), "{shown}");
+        assert_eq!(for_person(noon, noon + Duration::from_secs(2 * 86_400)), format!("2027-01-01 {clock}"));
+    }
 
     #[test]
     fn times_are_dates() {

@@ -7,7 +7,7 @@ mod structure;
 
 pub use self::class::{ClassParts, Slot, class_parts};
 pub use self::constructors::{Constructor, StructureNaming, structure_naming};
-pub use self::located::{Hint, Place, locate, locate_in};
+pub use self::located::{Hint, Place, is_other, locate, locate_in};
 pub use self::structure::{Structure, structure_functions};
 use super::Span;
 use super::datum::{Form, Kind, Node, Prefix, symbol_name};

@@ -428,6 +428,71 @@ T.it('the session of the own evaluation is the current one, and the others leave
   dap.others, dap.current = nil, nil
 end)
 
+T.it('a stop in another image does not take the newest own stop away', function()
+  local function session_of_image(root) return { config = { type = 'consort', request = 'launch' }, adapter = { options = { cwd = root } }, threads = {} } end
+  local first, watcher, second = session_of_image('/a'), session_of_image('/a'), session_of_image('/b')
+  dap.others, dap.current = { first, watcher, second }, first
+  --- As nvim-dap: a stop makes its session current while the current one is at no stop. The thread
+  --- gets the focus only once the threads are there.
+  local function stopped(session, stop)
+    told('event_stopped', session, stop, function()
+      if not (dap.current and dap.current.stopped_thread_id) then dap.current = session end
+    end)
+  end
+  local function turn()
+    local over
+    vim.schedule(function() over = true end)
+    T.wait('the next turn', function() return over end)
+  end
+  stopped(first, { threadId = 7, reason = 'breakpoint', stop = 1, ownEvaluation = true })
+  first.stopped_thread_id = 7
+  turn()
+  stopped(second, { threadId = 7, reason = 'breakpoint', stop = 1, ownEvaluation = true })
+  turn()
+  T.eq(true, dap.current == second, 'the newest own stop')
+  stopped(watcher, { threadId = 7, reason = 'breakpoint', stop = 1 })
+  turn()
+  T.eq(true, dap.current == second, 'while its threads are asked for')
+  -- A session that the person has chosen stays, and so does one that stops after the own stop.
+  dap.current = watcher
+  stopped(watcher, { threadId = 8, reason = 'step', stop = 2 })
+  turn()
+  T.eq(true, dap.current == watcher, 'the chosen one')
+  dap.current = second
+  told('event_continued', second, { threadId = 7, allThreadsContinued = false })
+  stopped(watcher, { threadId = 8, reason = 'step', stop = 3 })
+  turn()
+  T.eq(true, dap.current == watcher, 'after the own stop')
+  dap.others, dap.current = nil, nil
+end)
+
+T.it('logpoints in a loop are counted, and the result is told', function()
+  forget()
+  require('consort.bounded').QUIET = T.patience
+  local session = { config = { type = 'consort', request = 'launch' } }
+  for i = 1, 300 do told('event_output', session, { category = 'console', output = ('n=%d\n'):format(i) }) end
+  told('event_output', session, { category = 'console', output = '300\n' })
+  told('event_terminated', session)
+  T.eq({ 'n=1', 'n=2', 'n=3', 'n=4', 'n=5', '... and 295 more: `:DapToggleRepl` shows all', '300' }, vim.tbl_map(function(one) return (one[1]:gsub('^Consort: ', '')) end, said))
+end)
+
+T.it('the marks of forms that no session uses are removed', function()
+  local run, namespace = dap.run, vim.api.nvim_get_namespaces()['consort.dap_code']
+  local code, used = require('consort.dap_code'), nil
+  dap.run = function(config) used = config.here end
+  local function marks() return #vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, {}) end
+  vim.api.nvim_win_set_cursor(0, { 1, 20 })
+  for _ = 1, 3 do require('consort.dap').evaluate() end
+  T.eq(1, marks())
+  dap.others = { { config = { type = 'consort', here = used } } }
+  for _ = 1, 3 do require('consort.dap').evaluate() end
+  T.eq(2, marks())
+  local enriched
+  code.enrich({ request = 'launch', here = dap.others[1].config.here }, function(config) enriched = config end)
+  T.eq('(defpackage :fixture (:use :cl))', enriched.code)
+  dap.run, dap.others = run, nil
+end)
+
 local function placed(group) return vim.tbl_map(function(sign) return sign.lnum end, vim.fn.sign_getplaced(vim.api.nvim_get_current_buf(), { group = group })[1].signs) end
 
 T.it('a breakpoint that changes keeps the line that its sign has', function()

@@ -31,6 +31,16 @@ local function evaluated(code)
   answer(1, 'eval', value('1'))
 end
 
+T.it('keys that need no Lisp text are there', function()
+  open()
+  keys('\\g')
+  answer(1, 'threads', {})
+  T.eq('Consort: nothing is stopped', last())
+  keys('\\i')
+  answer(1, 'interrupt', { interrupted = 0 })
+  T.eq('Consort: nothing was running', last())
+end)
+
 T.it('what is typed comes back behind the entries of the history, and so does an entry that was changed', function()
   open()
   keys('A(half<C-n><Esc>')
@@ -143,6 +153,46 @@ T.it('above the first in-package the REPL opens in the package of that', functio
   vim.cmd.stopinsert()
   T.eq(true, questions[1].arguments.code:find('enter-package "SHOP"', 1, true) ~= nil, vim.inspect(questions))
   answer(1, 'eval', value('1', 'SHOP'))
+end)
+
+T.it('what is typed after a call was prepared replaces its first argument', function()
+  for template, typed in pairs({ ['(f one two)'] = '(f "hi" two)', ['(f x)'] = '(f "hi")', ['(f)'] = '(f"hi")' }) do
+    open()
+    S.window('(f)')
+    repl.call()
+    answer(1, 'callTemplate', { text = template, name = 'f', arguments = vim.split(template:match('^%(f ?(.*)%)$'), ' ', { trimempty = true }) })
+    local over
+    vim.schedule(function() over = true end)
+    T.wait('the next turn', function() return over end)
+    keys((template == '(f)' and 'i' or '') .. '"hi"<Esc>')
+    T.eq('CL-USER> ' .. typed, line())
+  end
+end)
+
+T.it('what is typed after the prompt has become longer stands behind it', function()
+  open()
+  vim.api.nvim_buf_delete(buf, { force = true })
+  S.window('(in-package :a-long-package)')
+  vim.bo.filetype = 'lisp'
+  repl.open()
+  buf = vim.api.nvim_get_current_buf()
+  function _G.entered() answer(1, 'eval', value('T', 'A-LONG-PACKAGE')) end
+  keys('A<Cmd>lua entered()<CR>(+ 1 2)<Esc>')
+  T.eq('A-LONG-PACKAGE> (+ 1 2)', line())
+end)
+
+T.it('a prepared call stays selected when the prompt becomes longer', function()
+  open()
+  S.window('(in-package :another-long-one)')
+  vim.bo.filetype = 'lisp'
+  repl.call()
+  answer(1, 'callTemplate', { text = '(f one two)', name = 'f', arguments = { 'one', 'two' } })
+  local over
+  vim.schedule(function() over = true end)
+  T.wait('the next turn', function() return over end)
+  answer(1, 'eval', value('T', 'ANOTHER-LONG-ONE'))
+  keys('"hi"<Esc>')
+  T.eq('ANOTHER-LONG-ONE> (f "hi" two)', line())
 end)
 
 T.finish()

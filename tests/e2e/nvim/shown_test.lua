@@ -73,4 +73,21 @@ T.it('a message that does not fit is whole in :messages', function()
   T.eq(true, messages:gsub('%s+', ' '):find('Consort: ' .. long .. 'last and a second line', 1, true) ~= nil, messages)
 end)
 
+T.it('a long message about what is at the cursor is shown there until the cursor moves', function()
+  local replaced = vim.notify
+  vim.notify = notify
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two' })
+  local function floats() return vim.tbl_filter(function(win) return vim.api.nvim_win_get_config(win).relative ~= '' end, vim.api.nvim_list_wins()) end
+  require('consort.client').explain('short')
+  T.eq({}, floats())
+  require('consort.client').explain(('because '):rep(20) .. 'of this', vim.log.levels.WARN)
+  vim.notify = replaced
+  T.eq(1, #floats())
+  local shown = table.concat(vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(floats()[1]), 0, -1, false), ' ')
+  T.eq(('because '):rep(20) .. 'of this', shown)
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  vim.api.nvim_exec_autocmds('CursorMoved', {})
+  T.wait('the end of the float', function() return #floats() == 0 end)
+end)
+
 T.finish()

@@ -401,6 +401,50 @@ T.it('traced calls are forgotten also while they are being read', function()
   press('q')
 end)
 
+T.it('a long value leaves room for its parts, and its table is asked for wherever the cursor is', function()
+  window('(a)')
+  local asked
+  local adapter = setmetatable({ table = function(_, name, reference) asked = { name, reference } end }, { __index = only })
+  require('consort.inspector').open(adapter, 'result', ('line\n'):rep(17) .. 'last', 1, true)
+  answer(1, 'variables', { variables = { part('A', 2) } })
+  T.eq({ 'result', 'line', 'line', 'line', 'line', '… 14 more lines', '', 'A  of A' }, lines())
+  to_part('A')
+  press('t')
+  T.eq({ 'result', 1 }, asked)
+  press('q')
+  S.drop()
+end)
+
+-- A file that is read again
+
+T.it('`:edit!` leaves no result at another form, and breakpoints stay at their texts', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(one)', '(two)', '(three)' }, file)
+  window()
+  vim.cmd.edit(file)
+  local buf = vim.api.nvim_get_current_buf()
+  require('consort.disk').follow(buf)
+  local inline = require('consort.inline')
+  inline.show(buf, { 0, 0, 0, 5 }, ok('1'))
+  vim.api.nvim_buf_set_lines(buf, 2, 3, false, { '(four)' })
+  inline.show(buf, { 2, 0, 2, 6 }, ok('4'))
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  require('consort.breakpoints').toggle()
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 1, verified = true, line = 2 } } })
+  vim.fn.sign_define('DapBreakpoint', { text = 'B' })
+  vim.fn.sign_place(0, 'dap_breakpoints', 'DapBreakpoint', buf, { lnum = 2, priority = 21 })
+  vim.fn.writefile({ '; new', '; new', '(one)', '(two)', '(three)' }, file)
+  vim.cmd('silent edit!')
+  T.eq({}, drawn('consort.inline', buf))
+  local function signs() return vim.tbl_map(function(sign) return sign.lnum end, vim.fn.sign_getplaced(buf, { group = 'dap_breakpoints' })[1].signs) end
+  T.wait('the breakpoints', function() return vim.deep_equal({ '3:●' }, drawn('consort.breakpoints', buf)) end, function() return drawn('consort.breakpoints', buf) end)
+  T.eq({ 4 }, signs())
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 1, verified = true, line = 4 } } })
+  vim.fn.sign_unplace('dap_breakpoints')
+  require('consort.breakpoints').clear()
+  S.drop()
+end)
+
 -- A definition that is replaced, or moved
 
 T.it('the definition that would be replaced is that of the text as it is', function()
@@ -417,6 +461,40 @@ T.it('the definition that would be replaced is that of the text as it is', funct
   T.eq(nil, found)
   answer(1, 'sourceLocation', definition(2))
   T.eq('(defun g ())', found.old)
+end)
+
+T.it('a form that does not define the function is not taken for its definition', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  local function found(form, name, code)
+    vim.fn.writefile({ form }, file)
+    local old
+    local arguments = { ['function'] = name, new_code = code or '(defun f () 1)' }
+    require('consort.replacing').find({ class = 'modify-running-code', arguments = arguments }, function(replaced) old = replaced.old end)
+    answer(1, 'sourceLocation', { definitions = { { kind = 'function', file = file, form = range(0, 0, #form) } } })
+    return old
+  end
+  window()
+  for _, form in ipairs({ '(f "SK")', '(list f)', '(defun g () (f))', '(defstruct p f)', '(defvar *f* (f))', '(defun (setf f) (v x) v)' }) do
+    T.eq(nil, found(form, 'pkg::f'), form)
+  end
+  T.eq(nil, found('(defun f (x) x)', '(setf f)'))
+  for name, form in pairs({
+    ['pkg::f'] = '(defun f () 0)', F = '(DEFUN f () 0)', ['|f|'] = '(defun |f| () 0)', ['(setf pkg:f)'] = '(cl:defun (setf f) (v x) v)',
+    ['pkg:g'] = '(define-command (g :key 1) () 0)', f = '(defmacro pkg::f () 0)',
+  }) do
+    T.eq(form, found(form, name), form)
+  end
+  T.eq('(command h ())', found('(command h ())', 'h', '(command h () 1)'))
+end)
+
+T.it('a replacement without a definition in a file is not written in place of an earlier one', function()
+  window('(defun f () 0)')
+  local params = { arguments = { new_code = '(defun f () 1)' } }
+  require('consort.replacing').allow({ file = vim.api.nvim_buf_get_name(0), old = '(defun f () 0)' }, params)
+  require('consort.replacing').allow(nil, params)
+  require('consort.replacing').write()
+  T.eq({ '(defun f () 0)' }, S.lines())
+  T.eq('Consort: nothing to write: no agent has replaced a form of a file', last())
 end)
 
 T.it('a definition is not moved out of a text that has changed', function()

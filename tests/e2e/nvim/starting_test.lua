@@ -91,6 +91,25 @@ T.it('a file in a directory that is not made yet', function()
   T.run({ 'consort', 'stop' }, { cwd = alone })
 end)
 
+T.it('the source of an installed library is in the image from which it was opened', function()
+  vim.cmd.edit(file)
+  T.wait('the client', client)
+  local from = client().root_dir
+  local library = vim.fs.dirname(workspace) .. '/quicklisp/dists/one/library.lisp'
+  vim.fn.mkdir(vim.fs.dirname(library), 'p')
+  vim.fn.writefile({ '(defsystem "library")' }, vim.fs.dirname(library) .. '/library.asd')
+  vim.fn.writefile({ '(+ 3 4)' }, library)
+  vim.cmd.edit(library)
+  evaluates('7')
+  T.eq({ from, 1 }, { client().root_dir, #vim.lsp.get_clients({ name = 'consort' }) })
+  vim.cmd('bwipeout!')
+  -- Where the person comes from nowhere, it is a workspace like any other.
+  require('consort.client').entered({})
+  T.eq(vim.fs.dirname(library), require('consort.start').workspace_of_file(library))
+  vim.fn.delete(vim.fs.dirname(workspace) .. '/quicklisp', 'rf')
+  vim.cmd.edit(file)
+end)
+
 T.it('the REPL is in the image of the file that it was opened from', function()
   local other = vim.fs.dirname(workspace) .. '/other'
   vim.fn.mkdir(other .. '/.git', 'p')

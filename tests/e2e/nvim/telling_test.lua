@@ -27,6 +27,64 @@ T.it('breakpoints that are removed are counted', function()
   T.eq('Consort: 1 breakpoint removed', last())
 end)
 
+T.it('messages of breakpoints in a loop are counted, and the last one is shown', function()
+  require('consort.bounded').QUIET = T.patience -- the stop ends them
+  window('(a)')
+  local function output(i) S.tell('output', { category = 'console', output = ('condition %d failed\n'):format(i) }) end
+  for i = 1, 300 do output(i) end
+  T.eq({ 5, 'Consort: condition 5 failed' }, { #said, last() })
+  S.tell('stopped', { threadId = 9, reason = 'step' })
+  T.eq({ 7, 'Consort: ... and 294 more such messages', 'Consort: condition 300 failed' }, { #said, said[6][1], last() })
+  output(301)
+  T.eq('Consort: condition 301 failed', last())
+  -- Without a stop, a pause ends them.
+  require('consort.bounded').QUIET = 1
+  forget()
+  for i = 1, 7 do output(i) end
+  T.wait('the rest', function() return last() == 'Consort: condition 7 failed' end, function() return said end)
+end)
+
+T.it('the keys of Lisp texts are none of the single keys of the debugger and the inspector', function()
+  window('(a)')
+  S.stop(4, { S.frame(1, '/none.lisp', 1) })
+  local debugger = vim.api.nvim_get_current_buf()
+  local prompted = {}
+  local input = vim.ui.input
+  vim.ui.input = function(options) table.insert(prompted, options.prompt) end
+  for keys, about in pairs({ ['\\ee'] = 'evaluate the form', ['\\r'] = 'record the form', ['\\p'] = 'profile the form' }) do
+    T.press(keys)
+    T.eq(('Consort: %s is for Lisp texts: %s'):format(keys, about), last())
+  end
+  T.press('\\a')
+  T.eq('Consort: no agent waits for an answer', last())
+  T.press('\\i')
+  answer(1, 'interrupt', { interrupted = 0 })
+  T.eq({ {}, {}, debugger }, { S.questions, prompted, vim.api.nvim_get_current_buf() })
+  vim.ui.input = input
+  require('consort.inspector').open(S.adapter, 'one', 'value', 1, true)
+  answer(1, 'variables', { variables = {} })
+  T.press('\\v')
+  T.eq('Consort: \\v is for Lisp texts: inspect the result or the name', last())
+  T.press('q')
+  S.tell('continued', { threadId = 4 })
+  T.wait('the end of the stop', function() return #vim.fn.win_findbuf(debugger) == 0 end)
+  S.drop()
+end)
+
+T.it('a test that the image has from a buffer fails at its place there', function()
+  local buf = window('(first)', '', '(test second', '  (is nil))')
+  vim.api.nvim_win_set_cursor(0, { 4, 3 })
+  vim.cmd('Consort test')
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '; above' })
+  answer(1, 'runTestAtPoint', { tests = { { name = 'SECOND', status = 'failed', failures = { { message = 'NIL was not true' } } } } })
+  local items = vim.fn.getqflist()
+  T.eq({ 1, buf, 4 }, { #items, items[1].bufnr, items[1].lnum })
+  T.eq({ 3 }, vim.tbl_map(function(one) return one.lnum end, vim.diagnostic.get(buf)))
+  vim.cmd.cclose()
+  vim.diagnostic.reset()
+  S.drop()
+end)
+
 T.it('keys in the inspector say where they are to be pressed', function()
   window()
   require('consort.inspector').open(S.adapter, 'one', 'value', 1, true)
@@ -119,6 +177,87 @@ T.it('a line that is typed when the code reads no longer is named', function()
   input.on_over(nil, { id = 1 }, { client_id = 1 })
   typed('my line')
   T.eq('Consort: the code no longer reads input; not used: my line', last())
+end)
+
+T.it('a file that is opened in a float is shown in the window below', function()
+  local _, below = window('(a)')
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(one)', '(two)' }, file)
+  require('consort.float').open('value', { title = 'Value' })
+  vim.cmd('edit +2 ' .. file)
+  T.wait('the end of the float', function() return #S.floats() == 0 end)
+  T.eq({ below, file, { 2, 0 } }, { vim.api.nvim_get_current_win(), vim.api.nvim_buf_get_name(0), vim.api.nvim_win_get_cursor(0) })
+end)
+
+T.it('tracing and removal at the operator of a definition are for its name', function()
+  local function position(line, column, command)
+    window(line)
+    vim.api.nvim_win_set_cursor(0, { 1, column })
+    vim.cmd('Consort ' .. command)
+    return questions[1].arguments.position.character
+  end
+  for _, command in ipairs({ 'trace', 'undefine' }) do
+    T.eq(7, position('(defun shop:price (item) item)', 0, command))
+    T.eq(10, position('(cl:defun price (item) item)', 4, command))
+    T.eq(13, position('(defun (setf price) (v x) v)', 3, command))
+    T.eq(12, position('(defstruct (point) x)', 1, command))
+    for line, column in pairs({ ['(defun price (item) item)'] = 9, ['(price 1)'] = 2, ['  (defer price)'] = 4 }) do
+      T.eq(column, position(line, column, command), line)
+    end
+  end
+  window('(price)')
+  vim.cmd('Consort untrace')
+  T.eq({}, questions[1].arguments)
+  vim.cmd('Consort trace in SHOP')
+  T.eq({ package = 'SHOP' }, questions[2].arguments)
+end)
+
+T.it('a name that is renamed in several files leads to saving them and to the image', function()
+  window('(f)')
+  local function edited(...)
+    forget()
+    local edit = { newText = 'g', range = range(0, 1, 2) }
+    local changes = {}
+    for _, buf in ipairs({ ... }) do
+      table.insert(changes, { textDocument = { uri = vim.uri_from_bufnr(buf) }, edits = { edit } })
+    end
+    vim.lsp.config.consort.handlers['textDocument/rename'](nil, { documentChanges = changes }, { client_id = 1, method = 'textDocument/rename' })
+  end
+  local one, other = vim.api.nvim_get_current_buf(), vim.fn.bufadd('/stand-in-other')
+  vim.fn.bufload(other)
+  vim.api.nvim_buf_set_lines(other, 0, -1, false, { '(f 1)' })
+  edited(one, other)
+  T.eq({ { '(g)' }, { '(g 1)' } }, { lines(one), lines(other) })
+  T.eq('Consort: renamed in 2 files: `:wall`, then :Consort changed in each for the image', last())
+  edited(one)
+  T.eq({}, said)
+  vim.lsp.config.consort.handlers['textDocument/rename']({ code = 1, message = 'not that one' }, nil, { client_id = 1, method = 'textDocument/rename' })
+  T.eq({ true, 1 }, { last():find('not that one', 1, true) ~= nil, #said })
+  vim.api.nvim_buf_delete(other, { force = true })
+end)
+
+T.it('a compilation is told with the name of the file, not its path', function()
+  window('(f)')
+  vim.cmd('Consort compile')
+  local name = vim.api.nvim_buf_get_name(0)
+  local log = vim.iter(questions):find(function(one) return one.what == 'compileForm' end)
+  log.take({ what = 'code of ' .. name, redefined = { 'F' }, new = {} })
+  T.eq(('Consort: compiled code of %s: 1 redefined, 0 new'):format(vim.fs.basename(name)), last())
+end)
+
+T.it('the buffer of traced calls opens at the first call', function()
+  window('(f)')
+  require('consort.traced').open()
+  local value = { text = '1', reference = 1 }
+  local call = { name = 'F', call = 1, parent = vim.NIL, outcome = 'returned', arguments = {}, values = { value } }
+  answer(1, 'tracedCalls', { names = { 'F' }, calls = { call } })
+  T.eq({ 3, 0 }, vim.api.nvim_win_get_cursor(0))
+  vim.cmd('1')
+  require('consort.traced').open()
+  answer(1, 'tracedCalls', { names = { 'F' }, calls = { call, vim.tbl_extend('force', call, { call = 2 }) } })
+  T.eq({ 1, 0 }, vim.api.nvim_win_get_cursor(0), 'a person who has moved')
+  T.press('q')
+  S.drop()
 end)
 
 T.it('a scratch buffer that was deleted is made anew', function()

@@ -262,4 +262,45 @@ T.it('a code action that loads a system says when that is loaded', function()
   T.eq('Consort: shop is loaded', last())
 end)
 
+T.it('a load that the compiler made fail shows its warnings, the serious ones first', function()
+  S.window('(in-package :shop)')
+  vim.cmd('Consort load shop')
+  local warnings = { { type = 'STYLE-WARNING', message = 'X is never used.' }, { type = 'WARNING', message = 'SHOP also exports\n  (SHOP:OLD)' } }
+  local failed = { loaded = false, status = 'error', values = {}, warnings = warnings, stderr = '; file: shop.lisp\n' }
+  failed.error = { type = 'COMPILE-FILE-ERROR', message = 'COMPILE-FILE-ERROR while compiling shop.lisp', backtrace = {} }
+  answer(1, 'loadSystem', failed)
+  T.eq({
+    'shop was not loaded: COMPILE-FILE-ERROR while compiling shop.lisp', '',
+    'WARNING: SHOP also exports', '  (SHOP:OLD)', 'STYLE-WARNING: X is never used.', '', '; file: shop.lisp',
+  }, S.lines())
+  T.press('q')
+  -- A text that cannot be read gives no warning.
+  vim.cmd('Consort load shop')
+  answer(1, 'loadSystem', vim.tbl_extend('force', failed, { warnings = {} }))
+  T.eq({ 'shop was not loaded: COMPILE-FILE-ERROR while compiling shop.lisp', '', '; file: shop.lisp' }, S.lines())
+  T.press('q')
+  -- Any other error has the frames of the program, if there are any.
+  local function frame(text, name) return { text = text, name = name, role = 'program' } end
+  local function failed_in(...)
+    vim.cmd('Consort load shop')
+    answer(1, 'loadSystem', vim.tbl_extend('force', failed, { warnings = {}, error = { type = 'E', message = 'no', backtrace = { ... } } }))
+  end
+  local form, load = frame('((SB-C::TOP-LEVEL-FORM (OPEN-SHOP)))'), frame('(LOAD #P"shop.fasl")', 'LOAD')
+  failed_in(frame('(OPEN-SHOP)', 'OPEN-SHOP'), form, load)
+  T.eq({ 'E: no', '  0  (OPEN-SHOP)' }, S.lines())
+  T.press('q')
+  failed_in(form, load)
+  T.eq({ '(in-package :shop)' }, S.lines())
+end)
+
+T.it('an extraction ends in the renaming of the name that it invented', function()
+  local buf = S.window('(defun é (x)', '  (let ((part (g x))) part))')
+  local renamed, rename
+  vim.lsp.buf.rename, rename = function() renamed = vim.api.nvim_win_get_cursor(0) end, vim.lsp.buf.rename
+  local place = { uri = vim.uri_from_bufnr(buf), position = { line = 1, character = 9 } }
+  vim.lsp.config.consort.commands['_consort.rename']({ arguments = { place } })
+  vim.lsp.buf.rename = rename
+  T.eq({ 2, 9 }, renamed)
+end)
+
 T.finish()

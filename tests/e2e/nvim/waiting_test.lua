@@ -16,6 +16,29 @@ local function window(...)
 end
 local function at(row, column) vim.api.nvim_win_set_cursor(0, { row, column or 0 }) end
 
+T.it('the line of a form says that a question waits', function()
+  local buf = window('(f)')
+  local running = require('consort.running')
+  local token = running.mark(buf, 0)
+  running.on_begun(nil, { token = token })
+  local function line() return S.drawn('consort.running', buf)[1] or '' end
+  running.on_output(nil, { token = token, text = '' })
+  T.eq(true, line():match('stops $') ~= nil, line())
+  local done
+  coroutine.wrap(function()
+    require('consort.prompt').on_request(nil, { message = 'Stop at errors?', actions = { { title = 'Debug' } } }, { client_id = 1 })
+    done = true
+  end)()
+  T.wait('the question', function() return #floats() == 1 end)
+  running.on_output(nil, { token = token, text = '' })
+  T.eq(true, line():find('stops · a question waits: ', 1, true) ~= nil, line())
+  require('consort.approve').answer('Debug')
+  T.eq(true, done)
+  running.on_output(nil, { token = token, text = '' })
+  T.eq(nil, line():find('question', 1, true), line())
+  running.done(token)
+end)
+
 -- Macro steps
 
 --- Makes a copy of a text with two macro calls, the first of which is expanded.

@@ -56,7 +56,7 @@ end
 function Adapter:fail(error)
   if error == ENDED and self.is_end_told then return end
   self.is_end_told = error == ENDED
-  client_of.fail(error)
+  client_of.explain(error, vim.log.levels.ERROR)
 end
 
 --- Sends a request after the adapter has been configured. Without `callback`, an error is shown and

@@ -136,8 +136,8 @@ local function finish(choice)
       if require('consort.undo').allow(params, asked.question.client) then
         table.insert(ways, require('consort.maps').key('undo') .. ' undoes')
       end
+      require('consort.replacing').allow(asked.question.replaced, params)
       if asked.question.replaced then
-        require('consort.replacing').allow(asked.question.replaced, params)
         table.insert(ways, ':Consort write puts it into ' .. vim.fs.basename(asked.question.replaced.file))
       end
       if #ways > 0 then done = ('%s (%s)'):format(done, table.concat(ways, ', ')) end
@@ -176,6 +176,11 @@ function M.answer(decision)
   place()
 end
 
+--- Returns the key of an open question of the server, which an evaluation may wait for; nil if none
+--- is open.
+---@return string?
+function M.question_key() return current and not current.question.params and require('consort.maps').key('answer') or nil end
+
 -- The question
 
 local function leave()
@@ -195,7 +200,7 @@ open = function()
   --- Switches between the question's text and the difference from the old definition.
   local function compare()
     local replaced = question.replaced
-    if not replaced then return client_of.say('nothing to compare with: what it replaces is in no file') end
+    if not replaced then return client_of.say('nothing to compare with: no file has the definition') end
     compared = not compared
     float.replace(buf, compared and require('consort.replacing').difference(replaced, question.params.code) or table.concat(question.lines, '\n'))
     vim.bo[buf].syntax = compared and 'diff' or 'lisp'

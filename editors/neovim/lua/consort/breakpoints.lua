@@ -94,7 +94,7 @@ function M.toggle(condition)
   sign(buf, one, line)
   table.insert(wanted, one)
   send(buf, function(error)
-    if not error and one.verified == false and one.message then client_of.say(one.message, vim.log.levels.WARN) end
+    if not error and one.verified == false and one.message then client_of.explain(one.message, vim.log.levels.WARN) end
   end)
 end
 
@@ -148,7 +148,7 @@ function M.run_to_cursor()
       if error then return drop_temporary(buf) end -- the request has set nothing
       if one.verified then return continue() end
       M.remove_temporary()
-      client_of.say(one.message or 'nothing stops in this line', vim.log.levels.WARN)
+      client_of.explain(one.message or 'nothing stops in this line', vim.log.levels.WARN)
     end)
   end)
 end
@@ -190,9 +190,11 @@ end)
 
 adapters.on('stopped', M.remove_temporary)
 
+local outputs = require('consort.bounded').of(client_of.say, function(count) return ('... and %d more such messages'):format(count) end)
 adapters.on('output', function(_, body)
-  if body.category == 'console' and body.output then client_of.say(vim.trim(body.output)) end
+  if body.category == 'console' and body.output then outputs.tell(vim.trim(body.output)) end
 end)
+adapters.on('stopped', outputs.over)
 
 local group = vim.api.nvim_create_augroup('consort.breakpoints', {})
 vim.api.nvim_create_autocmd('BufWritePost', {

@@ -9,6 +9,10 @@ local last_root ---@type string?
 ---@param client vim.lsp.Client
 function M.entered(client) last_root = client.root_dir end
 
+--- Returns the workspace of the file that the person was in last; nil if there was none.
+---@return string?
+function M.last_workspace() return last_root end
+
 --- Returns true if a buffer is of a Lisp file. Neovim attaches a client to such a buffer by itself.
 ---@param buf integer
 local function is_file(buf)
@@ -89,6 +93,20 @@ end
 
 ---@param message string
 function M.fail(message) M.say(message, vim.log.levels.ERROR) end
+
+--- Shows a message about what is at the cursor, as `say` does. If it is too long for the command
+--- line, all of it is also shown beside the cursor until the cursor moves.
+---@param message string
+---@param level? integer one of vim.log.levels
+function M.explain(message, level)
+  M.say(message, level)
+  local text = require('consort.shown').visible(message)
+  local fits = vim.fn.strdisplaywidth('Consort: ' .. text) <= vim.v.echospace and not text:find('\n', 1, true)
+  if fits or not on_command_line() or vim.api.nvim_get_mode().mode ~= 'n' or vim.fn.getcmdwintype() ~= '' then return end
+  local lines = {}
+  for _, line in ipairs(vim.split(text, '\n', { plain = true })) do vim.list_extend(lines, require('consort.hints').wrapped(line, math.max(20, vim.o.columns - 4))) end
+  vim.lsp.util.open_floating_preview(lines, '', { focusable = false, border = vim.o.winborder ~= '' and vim.o.winborder or 'rounded' })
+end
 
 --- Shows why a request failed, unless the person has cancelled the request. When the server ends,
 --- several requests fail with the same error, which is shown once.
@@ -287,6 +305,18 @@ end
 function M.place(client)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   return { uri = params.textDocument.uri, position = params.position }
+end
+
+--- Returns the position of the name that a top-level definition defines if the cursor is before
+--- that name in its line, such as at `defun`; otherwise the cursor's position, as `place` does.
+---@param client vim.lsp.Client
+---@return { uri: string, position: lsp.Position }
+function M.place_of_name(client)
+  local place, line = M.place(client), vim.api.nvim_get_current_line()
+  local operator = '^%([^%s():]-:?:?[dD][eE][fF][^%s():]*%s+'
+  local name = line:match(operator .. '%([sS][eE][tT][fF]%s+()') or line:match(operator .. '%(?()')
+  if name and vim.api.nvim_win_get_cursor(0)[2] < name - 1 then place.position.character = vim.str_utfindex(line, client.offset_encoding, name - 1, false) end
+  return place
 end
 
 --- Returns the last visual selection as an LSP range.

@@ -37,7 +37,7 @@ local function reloaded(report)
   return (report.what or 'reloaded') .. ': ' .. (#parts > 0 and table.concat(parts, ', ') or 'nothing changed')
 end
 --- Returns 'loaded' if a system was loaded, for the message of `on_system`; otherwise false or nil,
---- because the server shows a message about the failure.
+--- because the server shows a message about the failure, and `systems.show_failure` its details.
 local function loaded(result) return result.loaded and 'loaded' end
 --- Returns the function of a subcommand that executes a command of the server for a system. `done`
 --- returns the message for the result: 'loaded' for the standard one; false or nil for none.
@@ -46,8 +46,9 @@ local function on_system(command, done)
     require('consort.systems').choose(rest, function(system)
       local execute = command == 'reloadSystem' and require('consort.undo').reload or require('consort.client').execute
       local unsaved = require('consort.systems').unsaved()
-      execute(command, { system = system }, function(result)
+      execute(command, { system = system }, function(result, _, is_here)
         local words = done(result)
+        if command == 'loadSystem' and not words and type(result.error) == 'table' then return require('consort.systems').show_failure(system, result, is_here) end
         if not words then return end
         words = words == 'loaded' and system .. ' is loaded' or words
         require('consort.client').say(words .. require('consort.systems').without(unsaved))

@@ -5,8 +5,11 @@ local M = {}
 M.CHOICES = { 'form', 'file', 'debug', 'anyway' }
 
 --- Returns the message about a form or a file that was loaded.
-local function said(report)
-  local text = ('compiled %s: %d redefined, %d new'):format(report.what, #report.redefined, #report.new)
+---@param report table
+---@param file string the path of the file, which is left out
+local function said(report, file)
+  local what = report.what:gsub(vim.pesc(file), (vim.fs.basename(file):gsub('%%', '%%%%')))
+  local text = ('compiled %s: %d redefined, %d new'):format(what, #report.redefined, #report.new)
   for _, list in ipairs({ { 'errors', 'loaded with errors' }, { 'warnings', 'warnings' }, { 'stale', 'old code is still in' } }) do
     local items = report[list[1]] or {}
     local texts = vim.tbl_map(function(item) return type(item) == 'table' and item.message or item end, items)
@@ -42,7 +45,8 @@ function M.compile(words)
   local what = client_of.place(client)
   if chosen.file then what = { uri = what.uri } end
   what.debug, what.anyway = chosen.debug, chosen.anyway
-  require('consort.undo').reload(chosen.file and 'compileFile' or 'compileForm', what, function(report) client_of.say(said(report)) end, {
+  local file = vim.api.nvim_buf_get_name(0)
+  require('consort.undo').reload(chosen.file and 'compileFile' or 'compileForm', what, function(report) client_of.say(said(report, file)) end, {
     on_error = function(error)
       local refused = type(error.data) == 'table' and error.data.type == 'COMPILATION_ERROR'
       if not refused then return client_of.failed(error) end

@@ -73,7 +73,9 @@ end
 --- nvim-dap would end one of the same name, and with it the stop that it is at.
 local function run_here(own)
   local dap = nvim_dap()
-  local here = dap and code_of.here(own.evaluate)
+  local used = {}
+  for _, session in pairs(dap and dap.sessions and dap.sessions() or {}) do used[(session.config or {}).here or 0] = true end
+  local here = dap and code_of.here(own.evaluate, used)
   if here then dap.run(vim.tbl_extend('error', { here = here }, own), { new = true }) end
 end
 

@@ -8,9 +8,26 @@ local namespace = vim.api.nvim_create_namespace('consort.dap_code')
 local NO_FORM = 'put the cursor into a form'
 local VALUES = { 'form', 'top-level', 'selection', 'file', 'test' }
 
---- What `M.here` marked: a form with its fields, a selection without a mark, or a test.
----@type { buf: integer, mark?: integer, fields?: { code: string, package?: string } }[]
+---@class consort.Marked
+---@field buf integer
+---@field mark? integer an extmark
+---@field fields? { code: string, package?: string }
+
+--- What `M.here` marked, by number: a form with its fields, a selection without a mark, or a test.
+---@type table<integer, consort.Marked>
 local marked = {}
+local count = 0
+
+--- Removes all marks but those of the given numbers.
+---@param used table<integer, true>
+local function forget(used)
+  for number, one in pairs(marked) do
+    if not used[number] then
+      if one.mark and vim.api.nvim_buf_is_valid(one.buf) then vim.api.nvim_buf_del_extmark(one.buf, namespace, one.mark) end
+      marked[number] = nil
+    end
+  end
+end
 
 --- Returns the code in a range of a buffer, and its package.
 local function in_range(buf, range)
@@ -47,10 +64,12 @@ local function has_file(buf)
   client_of.say('only a test in a file can be debugged', vim.log.levels.WARN)
 end
 
---- Marks what is at the cursor, for `M.enrich`.
+--- Marks what is at the cursor, for `M.enrich`. The mark is kept until the next one is made, and
+--- while a session uses it.
 ---@param what string 'top-level' or 'test'
+---@param used table<integer, true> the numbers that sessions use
 ---@return integer? number nil, after a message, if there is nothing
-function M.here(what)
+function M.here(what, used)
   local buf, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1
   local fields, range = nil, { row, 0, row, 0 }
   if what ~= 'test' then
@@ -59,10 +78,12 @@ function M.here(what)
   elseif not has_file(buf) then
     return
   end
+  forget(used)
   local ends = range and { end_row = range[3], end_col = range[4] }
   local mark = range and vim.api.nvim_buf_set_extmark(buf, namespace, range[1], range[2], ends)
-  table.insert(marked, { buf = buf, mark = mark, fields = fields })
-  return #marked
+  count = count + 1
+  marked[count] = { buf = buf, mark = mark, fields = fields }
+  return count
 end
 
 --- Returns the fields for what was marked, as it is now, or as it was if its buffer has it no

@@ -67,18 +67,27 @@ local function take_focus(dap, session, stop)
   if stop.reason == 'pause' then stop.reason = 'paused' end
 end
 
---- The newest stop of an own evaluation: its image and number, and its session.
-local newest = {} ---@type { stop?: string, session?: table }
+--- The newest stop of an own evaluation: its image and number, its session, and its thread until
+--- that goes on.
+local newest = {} ---@type { stop?: string, session?: table, thread?: integer }
 
 --- Makes the session current whose own evaluation stopped. nvim-dap chooses a session that was told
---- of the stop first, or while the own one asked for the threads.
-local function take_over(dap, session, stop)
+--- of the stop first, or, while the own one asks for the threads, one that is told of another stop,
+--- also in another image.
+---@param before? table the session that was current before the stop
+local function take_over(dap, session, stop, before)
   local name = ('%s %s'):format(image_of(session), stop.stop)
-  if stop.ownEvaluation then newest = { stop = name, session = session } end
+  if stop.ownEvaluation then newest = { stop = name, session = session, thread = stop.threadId } end
+  local stays = newest.thread ~= nil and before == newest.session
   -- nvim-dap's own listener may come after this one.
   vim.schedule(function()
-    if newest.stop == name and not newest.session.closed and dap.set_session then dap.set_session(newest.session) end
+    if (stays or newest.stop == name) and not newest.session.closed and dap.set_session then dap.set_session(newest.session) end
   end)
+end
+
+--- Records that the thread of the newest own stop has gone on.
+local function note_continued(session, body)
+  if session == newest.session and (body.threadId == newest.thread or body.allThreadsContinued) then newest.thread = nil end
 end
 
 --- Removes the current frame when the thread with the focus has resumed. nvim-dap would go on
@@ -103,9 +112,16 @@ function M.follow(dap, kind)
       if (session.config or {}).type == kind then react(session, ...) end
     end
   end
-  listen('before', 'event_stopped', function(session, stop) take_focus(dap, session, stop) end)
-  listen('after', 'event_stopped', function(session, stop) take_over(dap, session, stop) end)
-  listen('after', 'event_continued', forget_frame)
+  local before ---@type table? the session that was current before the event
+  listen('before', 'event_stopped', function(session, stop)
+    before = dap.session()
+    take_focus(dap, session, stop)
+  end)
+  listen('after', 'event_stopped', function(session, stop) take_over(dap, session, stop, before) end)
+  listen('after', 'event_continued', function(session, body)
+    note_continued(session, body)
+    forget_frame(session)
+  end)
   listen('after', 'threads', forget_threads)
   for _, command in ipairs(RESUMING) do
     listen('after', command, keep_focus)

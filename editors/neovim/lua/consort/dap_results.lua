@@ -1,8 +1,11 @@
 --- Texts of the adapter that nvim-dap shows in its REPL only, which may not be open: how an
 --- evaluation ended, logpoints, conditions of breakpoints that failed, a slow start of the image.
+local bounded = require('consort.bounded')
 local client_of = require('consort.client')
 
 local M = {}
+
+local function rest(count) return ('... and %d more: `:DapToggleRepl` shows all'):format(count) end
 
 --- Returns true if a window shows nvim-dap's REPL.
 local function is_repl_open()
@@ -25,12 +28,21 @@ end
 ---@param kind string the type, as in a configuration of nvim-dap
 function M.follow(dap, kind)
   local last = setmetatable({}, { __mode = 'k' }) ---@type table<table, table> by session: its last output
+  local told = setmetatable({}, { __mode = 'k' }) ---@type table<table, consort.Bounded> by session
   dap.listeners.after.event_output[kind] = function(session, body)
     if (session.config or {}).type ~= kind then return end
     last[session] = body
-    if body.category == 'console' and not is_repl_open() then client_of.say(vim.trim(body.output)) end
+    if body.category ~= 'console' or is_repl_open() then return end
+    told[session] = told[session] or bounded.of(client_of.say, rest)
+    told[session].tell(vim.trim(body.output))
   end
+  --- Ends the messages of a session before the message that comes next.
+  local function over(session)
+    if told[session] then told[session].over() end
+  end
+  dap.listeners.before.event_stopped[kind .. '.results'] = over
   dap.listeners.after.event_terminated[kind] = function(session)
+    over(session)
     local body = last[session]
     last[session] = nil
     if not body or session.config.request ~= 'launch' or is_repl_open() then return end

@@ -281,6 +281,7 @@ local function keys(stop)
   map('o', 'step out', function() at_stop(stop, 'stepOut') end)
   map('a', 'abort', function() abort(stop) end)
   map('q', 'quit', function() quit(stop) end)
+  require('consort.maps').without_text(stop.buf, true)
   map('n', 'next frame', function() move(stop, 1) end)
   map('p', 'frame before', function() move(stop, -1) end)
 end

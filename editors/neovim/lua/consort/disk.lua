@@ -61,6 +61,18 @@ local function unfollow(buf)
   end
 end
 
+--- Keeps the breakpoints of a buffer that is being unloaded at their texts, if the same command
+--- (`:edit!`) reads the file again.
+local function keep_at_reading(buf)
+  local keep = breakpoints_of(buf)
+  local id = vim.api.nvim_create_autocmd('BufReadPost', {
+    buffer = buf,
+    once = true,
+    callback = vim.schedule_wrap(keep), -- once the buffer has its server again
+  })
+  vim.schedule(function() pcall(vim.api.nvim_del_autocmd, id) end)
+end
+
 --- Reads a buffer again, by `M.look`, whenever its file is written. Watches the directory and not
 --- the file, because a watch of a file ends when another file is renamed to its name.
 ---@param buf integer
@@ -76,7 +88,8 @@ function M.follow(buf)
     buffer = buf,
     callback = function(event)
       unfollow(buf)
-      if event.event == 'BufFilePost' then M.follow(buf) end -- the buffer's file has a new name
+      if event.event == 'BufFilePost' then return M.follow(buf) end -- the buffer's file has a new name
+      keep_at_reading(buf)
     end,
   })
   if watches[directory] then return end

@@ -53,6 +53,26 @@ local function rows_of(lines, width)
   return rows
 end
 
+--- Shows a buffer that a person opens in a float (`:edit`) in the window below instead.
+---@param buf integer the float's own
+---@param win integer the float
+---@param below integer the window that was current before the float
+local function move_others_below(buf, win, below)
+  vim.api.nvim_create_autocmd('BufWinLeave', {
+    buffer = buf,
+    once = true,
+    callback = vim.schedule_wrap(function()
+      if not vim.api.nvim_win_is_valid(win) or not vim.api.nvim_win_is_valid(below) then return end
+      local other, cursor = vim.api.nvim_win_get_buf(win), vim.api.nvim_win_get_cursor(win)
+      if other == buf then return end
+      vim.api.nvim_win_close(win, true)
+      vim.api.nvim_set_current_win(below)
+      vim.api.nvim_win_set_buf(below, other)
+      vim.api.nvim_win_set_cursor(below, cursor)
+    end),
+  })
+end
+
 --- Opens a float with text. The keys `q` and `<Esc>` close it, unless `options.keys` has them.
 ---@param text string|string[]
 ---@param options consort.Float
@@ -81,6 +101,7 @@ function M.open(text, options)
     footer = hint and { { ' ' .. hint .. ' ', 'ConsortHint' } } or nil,
   })
   local win = vim.api.nvim_open_win(buf, options.focus ~= false and not late, config)
+  move_others_below(buf, win, here)
   vim.wo[win].wrap = true
   vim.wo[win].linebreak = true
   vim.wo[win].breakindent = true

@@ -92,7 +92,8 @@ local function watch(buf)
   if shown[buf] then return end
   shown[buf] = {}
   local group = vim.api.nvim_create_augroup('consort.inline.' .. buf, {})
-  vim.api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI' }, {
+  -- Reading the file again (`:edit!`) is no change of the text to Neovim.
+  vim.api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI', 'BufReadPost' }, {
     group = group,
     buffer = buf,
     callback = function() drop_outdated(buf) end,

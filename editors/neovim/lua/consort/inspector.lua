@@ -11,6 +11,7 @@ local HINT = '<CR> goes into the part · u goes back · q closes · s sets the p
 -- The additional keys for values of the image. For values of a stopped thread, these keys only show
 -- a message.
 local MORE = ' · e evaluates · t table · m compares · d definition · v describes'
+local HEAD = 5 -- lines of the value itself that are shown above its parts
 
 ---@class consort.Inspected
 ---@field name string
@@ -50,7 +51,9 @@ local function is_wanted(page) return vim.api.nvim_buf_is_valid(inspector.buf) a
 local function render()
   local page = inspector.shown
   local lines = { shown.line(table.concat(vim.tbl_map(function(one) return one.name end, page.path), ' › ')) }
-  vim.list_extend(lines, shown.lines(value_of(page).value))
+  local head = shown.lines(value_of(page).value)
+  vim.list_extend(lines, #head > HEAD and vim.list_slice(head, 1, HEAD - 1) or head)
+  if #head > HEAD then table.insert(lines, ('… %d more lines'):format(#head - HEAD + 1)) end
   table.insert(lines, '')
   inspector.first = #lines + 1
   for _, part in ipairs(page.parts) do table.insert(lines, shown.line(('%s  %s'):format(part.name, part.value))) end
@@ -219,7 +222,7 @@ function M.open(adapter, name, value, reference, focus, number)
     map('e', 'evaluate on the value', function() if_supported('evaluate', evaluate) end)
     map('t', 'show as a table', function()
       if_supported('table', function()
-        local at = meant()
+        local at = value_of(inspector.shown)
         inspector.shown.adapter:table(at.name, at.reference)
       end)
     end)
@@ -232,6 +235,7 @@ function M.open(adapter, name, value, reference, focus, number)
     hints.follow(buf, function()
       if inspector.buf == buf then render() end
     end)
+    require('consort.maps').without_text(buf, true)
     map('g', 'read anew', read_anew)
     map('q', 'close the inspector', function() vim.api.nvim_buf_delete(buf, { force = true }) end)
   end

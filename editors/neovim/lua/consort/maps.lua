@@ -123,6 +123,29 @@ function M.define_plug_maps()
   end
 end
 
+--- The maps that need no Lisp text, in the order of the table.
+local ANYWHERE = { 'debugger', 'repl', 'interrupt', 'answer', 'undo', 'log' }
+
+--- Maps the default keys in a buffer of Consort's own that has no Lisp text: those that need none,
+--- and, with `all`, the others to a message. Without a mapping, Neovim would skip the leader and
+--- run what the next key means in that buffer.
+---@param buf integer
+---@param all? boolean
+function M.without_text(buf, all)
+  if vim.g.consort_maps == false then return end
+  for _, one in ipairs(M.maps) do
+    local is_anywhere = vim.list_contains(ANYWHERE, one.plug)
+    local modes = type(one.mode) == 'table' and one.mode or { one.mode }
+    if one.keys and vim.list_contains(modes, 'n') and (is_anywhere or all) then
+      local function run()
+        if is_anywhere then return one.run() end
+        require('consort.client').say(('%s is for Lisp texts: %s'):format(vim.fn.keytrans(vim.keycode(one.keys)), one.about))
+      end
+      vim.keymap.set('n', one.keys, run, { buffer = buf, nowait = true, desc = 'Consort: ' .. one.about })
+    end
+  end
+end
+
 --- Maps the default keys in a Lisp buffer, except those that already have another mapping.
 ---@param buf integer
 function M.defaults(buf)

@@ -14,6 +14,8 @@ local DEBUGGER = ', d nvim-dap'
 ---@field buf integer the buffer in which the recording was started, for further queries
 ---@field event? integer the number of the event that is shown
 
+local function counted(number, what) return ('%d %s%s'):format(number, what, number == 1 and '' or 's') end
+
 --- Returns the lines that show the answer to a query, and the row of the answer by line number,
 --- 1-based. Lines without a row have no entry.
 ---@param answer table
@@ -155,9 +157,9 @@ function M.record(what)
     if recording.recording == 0 then return float.open(result.text, { title = 'Not recorded', is_here = is_here, hint = 'q closes' }) end
     local head = {
       failure or '⇒ ' .. table.concat(outcome.values or {}, ', '),
-      ('%d events, %d calls; %s'):format(
-        recording.events,
-        recording.calls,
+      ('%s, %s; %s'):format(
+        counted(recording.events, 'event'),
+        counted(recording.calls, 'call'),
         type(recording.call) == 'table' and ('in the image, in the thread %s'):format(recording.call.thread) or 'the image is as it was'
       ),
       '',

@@ -282,6 +282,7 @@ local function make()
       vim.api.nvim_feedkeys(vim.keycode(in_menu), 'ni', false)
     end)
   end
+  require('consort.maps').without_text(buf)
   map_outside_menu('<CR>', '<C-y>', enter)
   map_outside_menu('<C-p>', '<C-p>', function() recall(-1) end)
   map_outside_menu('<C-n>', '<C-n>', function() recall(1) end)
@@ -296,13 +297,37 @@ end
 
 M.package_here = require('consort.in_package').here
 
+--- Replaces the prompt before the input, whose cursors and selection stay at their texts. Neovim
+--- leaves them in their columns.
+---@param row integer 0-based
+---@param column integer where the input begins
+---@param text string
+local function replace_prompt(row, column, text)
+  local function moved(at) return math.max(0, at - column) + #text end
+  local cursors = {}
+  for _, win in ipairs(vim.fn.win_findbuf(repl.buf)) do
+    local at = vim.api.nvim_win_get_cursor(win)
+    if at[1] == row + 1 then cursors[win] = moved(at[2]) end
+  end
+  local selects = vim.api.nvim_get_current_buf() == repl.buf and vim.api.nvim_get_mode().mode:match('^[vs]$')
+  local start = vim.fn.getpos('v')
+  vim.api.nvim_buf_set_text(repl.buf, row, 0, row, column, { text })
+  for win, to in pairs(cursors) do vim.api.nvim_win_set_cursor(win, { row + 1, to }) end
+  if not selects or start[2] ~= row + 1 then return end
+  -- The start of a selection is moved when the cursor is there, in Visual mode.
+  local switch = selects == 's' and vim.keycode('<C-g>') or ''
+  vim.cmd.normal({ switch .. 'o', bang = true })
+  vim.api.nvim_win_set_cursor(0, { row + 1, moved(start[3] - 1) })
+  vim.cmd.normal({ 'o' .. switch, bang = true })
+end
+
 --- Changes the package of the REPL, and shows it in the prompt unless an evaluation is running.
 local function show_package(name)
   local row, column = input_start()
   repl.package = short(name)
   if repl.busy then return end
   local text = repl.package .. '> '
-  vim.api.nvim_buf_set_text(repl.buf, row, 0, row, column, { text })
+  replace_prompt(row, column, text)
   vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { end_row = row, end_col = #text, hl_group = 'Title' })
   repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, #text, { right_gravity = false })
 end
@@ -398,7 +423,8 @@ function M.open()
 end
 
 --- Opens the REPL and appends a call to the input: of the function at the cursor, or of the one
---- whose definition contains the cursor. Puts the cursor at the first argument.
+--- whose definition contains the cursor. Selects the name of the first argument, so that what is
+--- typed replaces it; without arguments, puts the cursor behind the operator.
 function M.call()
   local client = client_of.need()
   if not client then return end
@@ -409,13 +435,15 @@ function M.call()
     if not repl then return end
     local typed = input()
     set_input(typed .. template.text)
-    local row, column = unpack(vim.api.nvim_win_get_cursor(0))
-    local behind = #template.arguments > 0 and #template.text - #template.name - 2 or 1
+    local row, first = vim.api.nvim_buf_line_count(0), template.arguments[1]
+    local column = #vim.fn.getline(row) - (first and #template.text - #template.name - 2 or 1)
     vim.cmd.stopinsert()
     vim.schedule(function()
       if not repl or vim.api.nvim_get_current_buf() ~= repl.buf then return end
-      vim.cmd.startinsert()
-      vim.api.nvim_win_set_cursor(0, { row, column - behind })
+      if not first then vim.cmd.startinsert() end
+      vim.api.nvim_win_set_cursor(0, { row, column })
+      local steps = first and vim.fn.strchars(first) - (vim.o.selection == 'exclusive' and 0 or 1)
+      if steps then vim.cmd.normal({ 'v' .. (steps > 0 and steps .. 'l' or '') .. vim.keycode('<C-g>'), bang = true }) end
     end)
   end, { here = true })
 end

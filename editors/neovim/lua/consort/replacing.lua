@@ -44,6 +44,26 @@ local function texts()
   end
 end
 
+--- Returns the last symbol of a name as written, without its package, in lower case.
+local function symbol_of(written) return (written:lower():match('([^%s():|]+)[|)%s]*$')) end
+
+--- Returns the operator of the form that a text begins with.
+local function operator_of(text) return symbol_of(text:match('^%s*%(%s*([^%s()]+)') or '') end
+
+--- Returns true if a text is a form that defines a function or macro of this name. The image knows
+--- only the line in which a definition was evaluated, and another form may stand there by now.
+---@param text string
+---@param name string as written, `(setf NAME)` included
+---@param code string the new definition, whose operator may be one of the person's own
+---@return boolean
+local function is_definition(text, name, code)
+  local operator, rest = operator_of(text), text:match('^%(%s*[^%s()]+%s+(.*)$')
+  if not operator or not rest or not operator:match('^def') and operator ~= operator_of(code) then return false end
+  local written = rest:match('^%([sS][eE][tT][fF]%s+[^%s()]+%s*%)') or rest:match('^%(?([^%s()]+)')
+  local function is_setf(one) return one:lower():match('^%(%s*setf%s') ~= nil end
+  return written ~= nil and symbol_of(written) == symbol_of(name) and is_setf(written) == is_setf(name)
+end
+
 --- Finds the function or macro that an agent asks to replace with the request `consort/approve`,
 --- and calls `on_found`; does not call it if nothing is found. If the person edits the file
 --- meanwhile, the positions in the answer are outdated, and the server is asked again.
@@ -61,7 +81,10 @@ function M.find(params, on_found)
     for _, one in ipairs(answer.definitions or {}) do
       if type(one.file) == 'string' and not is_same_text(one.file) then return M.find(params, on_found) end
       local old = type(one.file) == 'string' and type(one.form) == 'table' and text_of(one.file, one.form, client.offset_encoding)
-      if old and (one.kind or ''):match('function') or old and (one.kind or ''):match('macro') then return on_found({ file = one.file, old = old }) end
+      local kind = one.kind or ''
+      if old and (kind:match('function') or kind:match('macro')) and is_definition(old, name, arguments.new_code) then
+        return on_found({ file = one.file, old = old })
+      end
     end
   end)
 end
@@ -77,16 +100,16 @@ function M.difference(replaced, code)
 end
 
 --- Keeps a replacement that the person has allowed, for `M.write`. Only the last one is kept.
----@param replaced consort.Replaced
+---@param replaced? consort.Replaced nil if no file has the definition
 ---@param params table the parameters of `consort/approve`
 function M.allow(replaced, params)
-  allowed = vim.tbl_extend('force', replaced, { new = vim.trim(params.arguments.new_code) })
+  allowed = replaced and vim.tbl_extend('force', replaced, { new = vim.trim(params.arguments.new_code) })
 end
 
 --- Replaces the old definition by the one that was allowed last, in the buffer of its file. Does
 --- not save the buffer. Fails if the old text is not in the buffer, or is there more than once.
 function M.write()
-  if not allowed then return client_of.say('no agent has replaced a function of a file here') end
+  if not allowed then return client_of.say('nothing to write: no agent has replaced a form of a file') end
   local replaced, name = allowed, vim.fn.fnamemodify(allowed.file, ':t')
   require('consort.goto').line(replaced.file, 1)
   local buf = vim.api.nvim_get_current_buf()

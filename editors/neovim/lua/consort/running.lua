@@ -60,11 +60,12 @@ function M.mark(buf, row)
     if not vim.api.nvim_buf_is_loaded(buf) then return end
     local at = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, mark, {})[1]
     if not at then return end
+    local asks = require('consort.approve').question_key()
     local now = run.begun and ('%d s'):format(math.floor((vim.uv.now() - run.begun) / SECOND)) or waits()
     run.is_shown = true
     mark = vim.api.nvim_buf_set_extmark(buf, namespace, at, 0, {
       id = mark,
-      virt_text = { { (' … %s · %s stops '):format(now, key), 'ConsortHint' } },
+      virt_text = { { (' … %s · %s stops%s '):format(now, key, asks and (' · a question waits: %s'):format(asks) or ''), 'ConsortHint' } },
       virt_text_pos = 'eol',
       virt_lines = below(run.text),
     })

@@ -82,6 +82,19 @@ function M.workspace(path)
   return place
 end
 
+--- Parts of the paths of sources that a system's packages or Quicklisp have installed.
+local INSTALLED = { '^/usr/share/', '^/usr/lib', '^/usr/local/share/', '^/usr/local/lib', '^/opt/homebrew/', '^/nix/store/', '/quicklisp/dists/', '/%.qlot/dists/' }
+
+--- Returns the workspace of a file that is opened. An installed source belongs to the workspace of
+--- the file that the person was in before, whose image may have loaded it.
+---@param path string
+---@return string
+function M.workspace_of_file(path)
+  local before = require('consort.client').last_workspace()
+  local is_installed = vim.iter(INSTALLED):any(function(part) return path:find(part) ~= nil end)
+  return is_installed and before or M.workspace(path)
+end
+
 --- Waits until a server has started or failed, for at most PATIENCE, or until CTRL-C.
 ---@param root string of its workspace
 ---@param is_over fun(): boolean?
@@ -107,7 +120,7 @@ function M.of_file(buf, ready)
     vim.bo[buf].filetype = vim.bo[buf].filetype -- the FileType event makes Neovim start servers
   end
   local server = server_of(buf)
-  local root = server and root_of(server) or M.workspace(vim.api.nvim_buf_get_name(buf))
+  local root = server and root_of(server) or M.workspace_of_file(vim.api.nvim_buf_get_name(buf))
   -- The wait for the removal of a failed client makes Neovim's own message come before ours.
   await(root, function() return ready() or M.has_failed(buf) and not server_of(buf) end)
   return not server_of(buf) and (failed[buf] or root) or nil

@@ -57,7 +57,7 @@ end
 ---@return string
 function M.without(unsaved)
   if not unsaved or #unsaved == 0 then return '' end
-  return ('; %s %s unsaved: :wall, then again'):format(table.concat(unsaved, ', '), #unsaved == 1 and 'is' or 'are')
+  return ('; %s %s unsaved: :wall, then repeat'):format(table.concat(unsaved, ', '), #unsaved == 1 and 'is' or 'are')
 end
 
 --- Returns the system of the current buffer's file, if a diagnostic says that it is not loaded.
@@ -80,6 +80,48 @@ function M.package_missing(error)
   local system = unloaded_here() or vim.list_contains(names, package:lower()) and package:lower() or #names == 1 and names[1]
   local buffer = require('consort.maps').key('eval-buffer')
   return ('no package %s yet: %s%s'):format(package, system and (':Consort load %s, or '):format(system) or '', buffer)
+end
+
+--- Returns the frames of the program's functions. A file's top-level forms, LOAD and ASDF called
+--- them.
+---@param backtrace consort.Frame[]
+---@return consort.Frame[]
+local function frames_above_load(backtrace)
+  local all = require('consort.frames').of_program(backtrace)
+  for i, frame in ipairs(all) do
+    local is_load = frame.name == 'LOAD' or frame.text:find('SB-C::TOP-LEVEL-FORM', 1, true) or frame.text:find('SB-FASL::', 1, true)
+    if is_load or (frame.name or ''):match('^ASDF/') or (frame.name or ''):match('^UIOP/') then return vim.list_slice(all, 1, i - 1) end
+  end
+  return all
+end
+
+--- Shows why a system was not loaded: the error, the compiler's warnings with those first that
+--- make the compilation fail, and the compiler's output, which names the files and forms. Another
+--- error is shown with its frames; the server's message is enough for one without.
+---@param system string
+---@param result table the answer of `consort.loadSystem`
+---@param is_here fun(): boolean of client.here()
+function M.show_failure(system, result, is_here)
+  local serious, others = {}, {}
+  for _, warning in ipairs(result.warnings or {}) do
+    table.insert(warning.type:match('STYLE%-WARNING$') and others or serious, ('%s: %s'):format(warning.type, warning.message))
+  end
+  local output = vim.trim(result.stderr or '')
+  -- The output alone has the error of a text that cannot be read.
+  local by_compiler = #serious > 0 or output ~= '' and result.error.type:match('COMPILE%-FILE%-ERROR$') ~= nil
+  if not by_compiler then
+    local backtrace = frames_above_load(result.error.backtrace or {})
+    if #backtrace == 0 then return end
+    local error = vim.tbl_extend('force', result.error, { backtrace = backtrace })
+    return require('consort.eval').show_report({ status = result.status, error = error }, is_here)
+  end
+  local lines = { ('%s was not loaded: %s'):format(system, result.error.message), '' }
+  for _, text in ipairs(vim.list_extend(serious, others)) do vim.list_extend(lines, vim.split(text, '\n', { plain = true })) end
+  if output ~= '' then
+    if lines[#lines] ~= '' then table.insert(lines, '') end
+    vim.list_extend(lines, vim.split(output, '\n', { plain = true }))
+  end
+  require('consort.float').open(lines, { title = 'Not loaded', is_here = is_here, hint = 'q closes' })
 end
 
 --- Calls `go_on` with the system of a name; without a name, with the only system there is or the

@@ -42,9 +42,11 @@ end
 ---@param result table
 ---@param is_last? boolean false if a later run is shown. Only a message shows the outcome then.
 ---@param unsaved? string[] the files whose unsaved changes were not tested
-function M.report(result, is_last, unsaved)
+---@param place? { file: string, line: integer } of the only test, if the answer has no file of it
+function M.report(result, is_last, unsaved, place)
   local items, by_buffer = {}, {}
   for _, test in ipairs(result.tests or {}) do
+    if place and not test.file and #result.tests == 1 then test = vim.tbl_extend('force', test, place) end
     if test.status ~= 'skipped' and test.status ~= 'passed' then
       local failures = test.failures and #test.failures > 0 and test.failures or { { message = test.status } }
       for _, failure in ipairs(failures) do
@@ -76,13 +78,14 @@ local runs, reported = 0, 0 -- the number of runs that were begun, and the last 
 ---@param command string
 ---@param argument table
 ---@param unsaved? string[]
-local function begin(command, argument, unsaved)
+---@param place_now? fun(): { file: string, line: integer }?
+local function begin(command, argument, unsaved, place_now)
   client_of.say('testing ...')
   runs = runs + 1
   local mine = runs
   client_of.execute(command, argument, function(result)
     -- A later run that failed or has not ended has no results to show instead.
-    M.report(result, mine > reported, unsaved)
+    M.report(result, mine > reported, unsaved, place_now and place_now())
     reported = math.max(reported, mine)
     -- A run of a system has loaded the saved files.
     if unsaved or result.success ~= false then return end
@@ -95,16 +98,41 @@ local function begin(command, argument, unsaved)
   end)
 end
 
+local places = vim.api.nvim_create_namespace('consort.tests.places')
+
+--- Marks the start of the top-level form around a line. Returns a function that returns the place
+--- where it is then. The image does not know the file of a test that was evaluated in its buffer.
+---@param buf integer
+---@param row integer 0-based
+---@return fun(): { file: string, line: integer }?
+local function place_of(buf, row)
+  while row > 0 and not (vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ''):match('^%(') do row = row - 1 end
+  local mark = vim.api.nvim_buf_set_extmark(buf, places, row, 0, {})
+  return function()
+    if not vim.api.nvim_buf_is_valid(buf) then return end
+    local at = vim.api.nvim_buf_get_extmark_by_id(buf, places, mark, {})[1]
+    vim.api.nvim_buf_del_extmark(buf, places, mark)
+    return at and { file = vim.api.nvim_buf_get_name(buf), line = at + 1 }
+  end
+end
+
+--- Runs the test at a position of a buffer.
+---@param argument { uri: string, position: lsp.Position }
+local function run_at(argument)
+  local buf = vim.uri_to_bufnr(argument.uri)
+  begin('runTestAtPoint', argument, nil, vim.api.nvim_buf_is_loaded(buf) and place_of(buf, argument.position.line) or nil)
+end
+
 --- Runs the test of a code lens.
 ---@param command lsp.Command
-function M.run_lens(command) begin('runTestAtPoint', vim.tbl_extend('force', command.arguments[1], { show = false })) end
+function M.run_lens(command) run_at(vim.tbl_extend('force', command.arguments[1], { show = false })) end
 
 --- Runs the test at the cursor, or those of a system.
 ---@param system? string
 function M.run(system)
   local client = client_of.need()
   if not client then return end
-  if system then begin('runTests', { system = system }, require('consort.systems').unsaved()) else begin('runTestAtPoint', client_of.place(client)) end
+  if system then begin('runTests', { system = system }, require('consort.systems').unsaved()) else run_at(client_of.place(client)) end
 end
 
 return M

@@ -58,6 +58,10 @@ local function draw(answer)
   vim.bo[view.buf].modifiable = false
   vim.api.nvim_buf_clear_namespace(view.buf, namespace, 0, -1)
   vim.api.nvim_buf_set_extmark(view.buf, namespace, 0, 0, { end_col = #lines[1], hl_group = 'Title' })
+  -- The cursor is at the first call from the start, unless the person has moved it.
+  local win, first = vim.fn.bufwinid(view.buf), calls[3] and 3
+  if first and not view.had_calls and win ~= -1 and vim.api.nvim_win_get_cursor(win)[1] == 1 then vim.api.nvim_win_set_cursor(win, { first, 0 }) end
+  view.had_calls = view.had_calls or first ~= nil
   vim.api.nvim_buf_set_extmark(view.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { HINT, 'ConsortHint' } } } })
 end
 

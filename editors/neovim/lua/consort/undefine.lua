@@ -12,7 +12,7 @@ local function line_of(part) return vim.fn.strtrans(part.text) .. (type(part.los
 function M.ask()
   local client = client_of.need()
   if not client then return end
-  client_of.execute('removable', client_of.place(client), function(found)
+  client_of.execute('removable', client_of.place_of_name(client), function(found)
     vim.ui.select(found.parts, { prompt = 'Remove from the image', format_item = line_of, kind = 'consort-undefine' }, function(part)
       if not part then return end
       local question = { prompt = ('Remove the %s? '):format(line_of(part)), format_item = tostring, kind = 'consort-undefine' }

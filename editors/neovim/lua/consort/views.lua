@@ -118,9 +118,13 @@ M.callers = show_text('recompileCallers', { hint = 'q closes' }, nil, function(.
 ---@param name? string by default, to trace, the name at the cursor
 function M.trace(on, name)
   local package = (name or ''):match('^in%s+(%S+)$')
-  local argument = package and { package = package } or on and asked(name) or name and name ~= '' and named(name) or {}
-  if not argument then return end
-  client_of.execute(on and 'trace' or 'untrace', argument, function(result) client_of.say(result.text) end)
+  local argument = package and { package = package } or name and name ~= '' and named(name) or nil
+  if not argument and on then
+    local client = client_of.need()
+    if not client then return end
+    argument = client_of.place_of_name(client)
+  end
+  client_of.execute(on and 'trace' or 'untrace', argument or {}, function(result) client_of.say(result.text) end)
 end
 
 --- Opens the definition of a symbol. If there are several, the person chooses one.

@@ -15,7 +15,7 @@ const ask = (name: string, argument: Record<string, unknown>): Promise<unknown> 
 const never = (): { dispose(): void } => ({ dispose: () => undefined })
 
 export const fakeServer = (): Server => ({
-  ask, run: ask, can: () => true, settled: () => asked.ready, condition: { state: 'ready' }, started: true, onChange: never, onLogEntry: never,
+  ask, run: ask, can: () => true, settled: () => asked.ready, condition: { state: 'ready' }, started: true, onChange: never, onLogEntry: never, onStopped: never,
 }) as unknown as Server
 
 /** Lets promises that can go on do so. */

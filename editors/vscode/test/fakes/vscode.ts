@@ -9,6 +9,9 @@ export class Position {
   isEqual(other: Position): boolean {
     return this.line === other.line && this.character === other.character
   }
+  isAfter(other: Position): boolean {
+    return this.line > other.line || (this.line === other.line && this.character > other.character)
+  }
 }
 export class Range {
   readonly start: Position
@@ -110,6 +113,7 @@ export const OverviewRulerLane = {}
 export const DecorationRangeBehavior = {}
 export const TestRunProfileKind = {}
 export const DebugConfigurationProviderTriggerKind = {}
+export const CodeActionKind = {}
 
 /** A document that tests edit. */
 export class Document {
@@ -140,9 +144,11 @@ export class Document {
   getText(range?: Range): string {
     return range === undefined ? this.text : this.text.slice(this.offsetAt(range.start), this.offsetAt(range.end))
   }
-  lineAt(line: number): { text: string } {
-    return { text: this.text.split('\n')[line] ?? '' }
+  lineAt(line: number): { text: string; range: Range } {
+    const text = this.text.split('\n')[line] ?? ''
+    return { text, range: new Range(line, 0, line, text.length) }
   }
+  validatePosition = (position: Position): Position => position
   /** Puts a text in the place of a range, as a person does. */
   edit(range: Range, text: string): void {
     this.text = this.text.slice(0, this.offsetAt(range.start)) + text + this.text.slice(this.offsetAt(range.end))
@@ -283,6 +289,11 @@ export const debug = {
   },
   registerDebugAdapterDescriptorFactory: never,
   onDidChangeActiveStackItem: never,
+  onDidChangeActiveDebugSession: never,
+  /** Fired by tests: a breakpoint was added or removed. */
+  changed: new EventEmitter<object>(),
+  onDidChangeBreakpoints: (run: () => void): Disposable => debug.changed.event(run),
+  stopDebugging: (_: unknown): Promise<void> => Promise.resolve(),
   /** The tracker of sessions, for tests. */
   tracker: undefined as unknown,
   registerDebugAdapterTrackerFactory: (_: string, factory: unknown) => {
@@ -313,6 +324,7 @@ export class TestItems {
 }
 export class TestItem {
   readonly children = new TestItems()
+  range: unknown
   constructor(
     readonly id: string,
     readonly label: string,

@@ -74,7 +74,11 @@ pub(super) fn symbols(
         }
     }
     // The index has all exports of a loaded package. Another word of the text would be a mistake.
-    if target.is_some() && !internal {
+    if let Some(target) = target.filter(|_| !internal) {
+        if found.is_empty() && !name.is_empty() {
+            found = internals(target, prefix, &pattern, words, wanted);
+            rank::keep_best(&mut found, most);
+        }
         return found;
     }
     let typed = Pattern::new(typed);
@@ -86,6 +90,33 @@ pub(super) fn symbols(
                 rank::score(&known, wanted) + of_prefix(Some(used)),
             ));
         }
+    }
+    found
+}
+
+/// Returns the matching symbols of a package that it does not export, each with the second colon
+/// that it needs. They are offered only where no exported symbol matches.
+fn internals(
+    target: &Package,
+    prefix: &str,
+    pattern: &Pattern,
+    words: &HashMap<String, Used>,
+    wanted: &ExpectedName,
+) -> Vec<(Item, f32)> {
+    let mut found = Vec::new();
+    for (symbol, letters) in target.symbols.iter().zip(&target.letters) {
+        let seen = symbol.home().is_none() && letters & EXTERNAL == 0 && symbol.kind() != "symbol";
+        if !seen || !pattern.may_fit(*letters) {
+            continue;
+        }
+        let Some(fit) = pattern.score(symbol.lower()) else { continue };
+        let label = format!("{prefix}:{}", names::as_written(symbol.name()));
+        let used = words.get(&label.to_lowercase());
+        let known = CandidateFacts { symbol: Some(symbol), used, ..CandidateFacts::of(fit, Source::Own) };
+        let score = rank::score(&known, wanted) + of_prefix(used);
+        let mut item = symbol_item(label, symbol, &target.name);
+        item.detail = format!("{}, not exported", item.detail);
+        found.push((item, score));
     }
     found
 }

@@ -272,6 +272,21 @@ fn names_of_other_packages_come_with_their_prefix_or_an_import() {
         alexandria::flatter (function, ALEXANDRIA)
     "#]],
     );
+    // Where nothing that is exported matches, what matches is told to be internal.
+    check(
+        image(),
+        "(a:flatte‸)",
+        expect![[r#"
+        a:flatten (function, ALEXANDRIA)
+    "#]],
+    );
+    check(
+        image(),
+        "(a:flatter‸)",
+        expect![[r#"
+        a::flatter (function, not exported, ALEXANDRIA)
+    "#]],
+    );
     check(image(), "(nowhere:fl‸)", expect![[""]]);
     // In a package that the image has, another word of the text is not a name.
     check(

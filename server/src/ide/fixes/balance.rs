@@ -3,6 +3,18 @@
 use super::{Change, Fix};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
+use crate::text::document::Document;
+use crate::text::position::{line_content, line_of};
+
+/// Returns the place at which text is missing: from the last character before it to the end of its
+/// line. The message of the diagnostic names that line, and the cursor is there after typing.
+pub(super) fn place(document: &Document, item: &Diagnostic) -> Option<Span> {
+    let text = document.text();
+    let at = usize::try_from(item.data.get("insert")?["at"].as_u64()?).ok()?.min(text.len_chars());
+    let start = at.saturating_sub(1);
+    let line = line_of(text, start);
+    Some(Span { start, end: (text.line_to_char(line) + line_content(text, line).len_chars()).max(at) })
+}
 
 pub(super) fn fix(item: &Diagnostic) -> Option<Fix> {
     if let Some(insert) = item.data.get("insert") {

@@ -137,7 +137,22 @@ fn files_of_the_package_are_offered() {
     let paths: Vec<&str> = found.files.iter().filter_map(|file| file.path.to_str()).collect();
     assert_eq!((found.name.as_str(), paths), ("f", vec!["/no/a/c.lisp", "/no/b.lisp"]));
     let alone = cursor(FakeImage::absent(), &files[..1]);
-    assert_eq!(run(destinations(&alone)).unwrap_err().0, "No other Lisp file of the workspace has (in-package app).");
+    assert_eq!(
+        run(destinations(&alone)).unwrap_err().0,
+        "No other Lisp file of the workspace has (in-package app). Make one that begins with it, and move the definition then."
+    );
+}
+
+#[test]
+fn a_definition_is_moved_at_its_name() {
+    let name = |text: &str| {
+        let cursor = cursor(FakeImage::absent(), &[("a.lisp", text)]);
+        name_at(&cursor.document, cursor.offset)
+    };
+    assert_eq!(name("(in-package :app)\n(defun (setf pri‸ce) (v) v)").as_deref(), Some("(setf price)"));
+    assert_eq!(name("(in-package :app)\n(defun price‸ (v) v)").as_deref(), Some("price"));
+    assert_eq!(name("(in-package :app)\n(de‸fun price (v) v)"), None);
+    assert_eq!(name("(in-package :a‸pp)\n(defun price (v) v)"), None);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The refactoring "Extract function": statements become a function before the definition that
 //! contains them. The local variables that they use become its parameters.
 
+use super::Refactoring;
 use super::effects::{assignments, changing};
 use super::evaluated::{CONTEXT_DEPENDENT, is_in_closure};
 use super::place::{Place, steps};
 use super::site::{Edit, Operator, Selected, Site};
-use super::{Group, Refactoring};
 use crate::ide::comment_lines::comment_lines;
 use crate::text::Span;
 use crate::text::datum::{Kind, Node};
@@ -23,10 +23,11 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
         return None;
     }
     let result = extract(site, &selected);
-    Some(Refactoring::new("extract-function", Group::Extract, "Extract function", result))
+    Some(Refactoring::naming("extract-function", "Extract function", result))
 }
 
-fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
+/// Returns the edits and the name of the function.
+fn extract(site: &Site, selected: &Selected) -> Result<(Vec<Edit>, String), String> {
     let (Some(first), Some(last)) = (selected.nodes.first(), selected.nodes.last()) else {
         return Err("nothing is selected".into());
     };
@@ -102,7 +103,7 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
     let call = if names.is_empty() { format!("({name})") } else { format!("({name} {parameters})") };
     let at = before_definition(site)?;
     let definition = Edit { span: Span { start: at, end: at }, text: function, cluster: 1, other: None };
-    Ok(vec![definition, site.edit(start, end, call)])
+    Ok((vec![definition, site.edit(start, end, call)], name))
 }
 
 /// Refuses code that has another meaning in a function of its own. It contains operators of

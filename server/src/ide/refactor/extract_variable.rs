@@ -1,11 +1,11 @@
 //! Extraction of a variable. The value of a form is bound before the statement that contains the
 //! form.
 
+use super::Refactoring;
 use super::effects::{changing, may_swap};
 use super::place::{Place, Step, steps, takes_all_values};
 use super::site::{Edit, Site};
 use super::values::{has_one_value, is_last_value};
-use super::{Group, Refactoring};
 use crate::text::datum::{Kind, Node, Prefix};
 
 pub(super) fn plan(site: &Site) -> Option<Refactoring> {
@@ -17,10 +17,11 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
         return None;
     }
     let result = extract(site, &selected.parents, node);
-    Some(Refactoring::new("extract-variable", Group::Extract, "Extract variable", result))
+    Some(Refactoring::naming("extract-variable", "Extract variable", result))
 }
 
-fn extract(site: &Site, parents: &[&Node], node: &Node) -> Result<Vec<Edit>, String> {
+/// Returns the edits and the name of the variable.
+fn extract(site: &Site, parents: &[&Node], node: &Node) -> Result<(Vec<Edit>, String), String> {
     let steps = steps(site, parents, node)?;
     if let Some(operator) = super::evaluated::context_dependent_operator(site, node) {
         return Err(format!("{operator} means something only where it is"));
@@ -48,7 +49,8 @@ fn extract(site: &Site, parents: &[&Node], node: &Node) -> Result<Vec<Edit>, Str
                 let name = site.fresh(&name, true);
                 let (at, value) = (step.holder.start(), site.form.written(node));
                 let binding = format!("({name} {value}){}", site.newline);
-                return Ok(vec![site.edit(at, at, binding), site.edit(node.start(), node.end(), name)]);
+                let used = site.edit(node.start(), node.end(), name.clone());
+                return Ok((vec![site.edit(at, at, binding), used], name));
             }
             Place::Body | Place::Branch => return Ok(bound_around(site, inside, node)),
         }
@@ -100,19 +102,20 @@ fn is_discarded(site: &Site, step: &Step, list: &Node, node: &Node) -> bool {
 }
 
 /// Returns the edits that bind the value of `node` around `inside`, which is `node` or a form that
-/// contains it.
-fn bound_around(site: &Site, inside: &Node, node: &Node) -> Vec<Edit> {
+/// contains it, and the name of the variable.
+fn bound_around(site: &Site, inside: &Node, node: &Node) -> (Vec<Edit>, String) {
     let name = site.fresh(&name_of(site, node), true);
     let (bind, newline, value) = (site.cased("let"), site.newline, site.form.written(node));
     let binding = format!("({bind} (({name} {value})){newline}");
     if std::ptr::eq(inside, node) {
-        return vec![site.edit(node.start(), node.end(), format!("{binding}{name})"))];
+        return (vec![site.edit(node.start(), node.end(), format!("{binding}{name})"))], name);
     }
-    vec![
+    let edits = vec![
         site.edit(inside.start(), inside.start(), binding),
-        site.edit(node.start(), node.end(), name),
+        site.edit(node.start(), node.end(), name.clone()),
         site.edit(inside.end(), inside.end(), ")"),
-    ]
+    ];
+    (edits, name)
 }
 
 /// Returns a name for the value of a form, derived from the form's operator.

@@ -141,6 +141,9 @@ pub struct Home {
     /// The home package and the name of each symbol, in the order of the request. `None`: there is
     /// no such symbol.
     pub homes: Vec<Option<(String, String)>>,
+    /// The indices of the symbols that name nothing, such as those that were only read.
+    #[serde(default)]
+    pub undefined: Vec<usize>,
     /// The image's `*features*`, upper-case.
     pub features: Vec<String>,
 }

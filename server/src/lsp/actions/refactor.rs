@@ -3,13 +3,15 @@
 
 use lsp_types::*;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
+use super::RENAME_COMMAND;
 use crate::ide::context::Cursor;
 use crate::ide::refactor::verification::Compiler;
-use crate::ide::refactor::{self, Group, Offer};
+use crate::ide::refactor::{self, Group, NewName, Offer};
 use crate::lsp::connection::Connection;
 use crate::lsp::edits::{self, EditedText};
-use crate::lsp::{from_proto, rename};
+use crate::lsp::{from_proto, rename, to_proto};
 use crate::model::check::CheckReport;
 use crate::model::diagnostic::Diagnostic as Finding;
 use crate::model::image::ImageError;
@@ -32,7 +34,7 @@ struct Chosen {
 
 /// Returns the cursor at the start of a range, and the range as a selection, or `None` for a
 /// document that cannot be read.
-async fn cursor(connection: &Connection, uri: &Url, range: Range) -> Option<(Cursor<Session>, Span)> {
+pub(super) async fn cursor(connection: &Connection, uri: &Url, range: Range) -> Option<(Cursor<Session>, Span)> {
     let encoding = connection.negotiated().encoding;
     let context = connection.session.context(connection.client).await;
     let start = |text: &ropey::Rope| to_offset(text, from_proto::position(range.start), encoding);
@@ -72,7 +74,10 @@ pub(super) async fn offer(connection: &Connection, uri: &Url, range: Range) -> V
             // The client does not resolve edits, so the edit is sent at once. Nothing is compiled
             // for a menu.
             None => match refactor::apply(&cursor, selection, id, &Uncompiled).await {
-                Ok(done) => action.edit = Some(rename::edit_of(connection, done.files)),
+                Ok(done) => {
+                    action.command = done.named.and_then(|named| renaming(connection, uri, &named));
+                    action.edit = Some(rename::edit_of(connection, done.files));
+                }
                 Err(_) => continue,
             },
         }
@@ -112,11 +117,23 @@ pub(super) async fn resolve(connection: &Connection, mut action: CodeAction) -> 
                 let text = format!("{title}: not all definitions of the workspace were considered, because {why}.");
                 connection.show(Level::Warning, &text);
             }
+            action.command = done.named.and_then(|named| renaming(connection, &uri, &named));
             action.edit = Some(rename::edit_of(connection, done.files));
         }
         Err(refusal) => refused(&format!("{} Nothing was changed.", sentence(&refusal.0))),
     }
     action
+}
+
+/// Returns the client's command that begins the renaming of a name that was invented. It runs after
+/// the edit.
+fn renaming(connection: &Connection, uri: &Url, named: &NewName) -> Option<Command> {
+    let negotiated = connection.negotiated();
+    let at = Span { start: named.offset, end: named.offset };
+    let position = to_proto::range(&named.text, at, negotiated.encoding).start;
+    let arguments = Some(vec![json!({"uri": uri, "position": position})]);
+    let command = Command { title: "Rename".into(), command: RENAME_COMMAND.into(), arguments };
+    negotiated.commands.then_some(command)
 }
 
 /// Returns a reason as a sentence.

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place, current_test, seconds};
-use crate::ide::testing::{TestReport, definition, render, summary};
+use crate::ide::testing::{TestPlace, TestReport, definition, render, summary};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::model::testing::TestSelection;
@@ -44,7 +44,8 @@ impl Command for RunTests {
         let Argument { system, suite, test, package, framework, timeout } = argument;
         let timeout = seconds(RunTests::NAME, timeout)?.unwrap_or(DEADLINE);
         let selection = TestSelection { system, suite, test, package, framework };
-        run(connection, RunTestsRequest { selection, timeout, allowed: None }, token, false).await
+        let facts = run(connection, RunTestsRequest { selection, timeout, allowed: None }, token).await?;
+        Ok(result_of(connection, &facts, false))
     }
 }
 
@@ -80,24 +81,24 @@ impl Command for RunTestAtPoint {
             return Ok(result_of(connection, &failed, argument.show));
         }
         let selection =
-            TestSelection { test: Some(definition.name), package: place.package, ..TestSelection::default() };
+            TestSelection { test: Some(definition.name), package: place.package.clone(), ..TestSelection::default() };
         let request = RunTestsRequest { selection, timeout: DEADLINE, allowed: None };
-        run(connection, request, token, argument.show).await
+        let mut facts = run(connection, request, token).await?;
+        if let (Ok(file), [test]) = (argument.uri.to_file_path(), facts.tests.as_mut_slice()) {
+            // The files of the loaded systems need not have the test.
+            let line = place.document.text().char_to_line(definition.form.start) + 1;
+            test.place = Some(TestPlace { file, line });
+        }
+        Ok(result_of(connection, &facts, argument.show))
     }
 }
 
-async fn run(
-    connection: &Connection,
-    request: RunTestsRequest,
-    token: Option<ProgressToken>,
-    show: bool,
-) -> Result<Value> {
+async fn run(connection: &Connection, request: RunTestsRequest, token: Option<ProgressToken>) -> Result<TestReport> {
     let bar = connection.bars.begin(token, connection.negotiated().progress, "Running tests", true);
     let (progress, steps) = mpsc::unbounded_channel();
     let answer = connection.session.run_tests(connection.client, request, Some(progress));
     let answer = bar.follow(steps, answer).await?;
-    let facts = TestReport::from(answer.map_err(|error| to_proto::error(&error))?);
-    Ok(result_of(connection, &facts, show))
+    Ok(TestReport::from(answer.map_err(|error| to_proto::error(&error))?))
 }
 
 /// Returns the result of the command. With `show`, also shows it as a message.

@@ -188,10 +188,17 @@ impl Actor {
             }
         }
         let image = self.image.clone();
+        // A person whose image does not finish its start has nothing else to interrupt.
+        let is_person = self.clients.get(&client).is_some_and(|client| client.info.frontend != Frontend::Mcp);
         self.jobs.start(Job::new(client, Kind::Other, "interrupting"), reply, async move {
             // The evaluations and loads of clients are jobs, which have been stopped already. The
             // other loads give a new image its contents.
-            Ok(count + if everything { image.interrupt_loads().await } else { 0 })
+            Ok(count
+                + match (everything, is_person) {
+                    (true, _) => image.interrupt_loads().await,
+                    (false, true) => image.interrupt_restoration().await,
+                    (false, false) => 0,
+                })
         });
     }
 

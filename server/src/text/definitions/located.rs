@@ -7,7 +7,9 @@ use super::super::datum::{Form, Kind, Node};
 use super::super::document::Document;
 use super::super::features::guards_hold;
 use super::super::toplevel::TopForm;
-use super::{Defined, everywhere, fits, key, named, qualifiers, specializers};
+use super::{
+    Defined, class_parts, everywhere, fits, key, kind_of, named, qualifiers, specializers, structure_functions,
+};
 
 /// The image's data about a definition.
 #[derive(Debug, Clone, Default)]
@@ -95,6 +97,36 @@ pub fn locate_in(document: &Document, hint: &Hint<'_>, form_at: impl FnOnce(Span
                 .first()
                 .map(|form| Place { form: form.span, name: Span { start: form.span.start, end: form.span.start } })
         })
+}
+
+/// Returns true if the form at a place certainly defines nothing with the name `key` ([`key`]
+/// returns it). The form of a macro that is not known here may define anything.
+pub fn is_other(document: &Document, place: Place, key: &str) -> bool {
+    let form = Form::of(document, place.form);
+    let Some((node, operator)) = form.nodes.first().and_then(|node| Some((node, form.operator(node)?))) else {
+        return false;
+    };
+    let bare = key.trim_start_matches("(setf ").trim_end_matches(')');
+    let names = |one: &Defined| one.key == key || one.key == bare;
+    let mut here = Vec::new();
+    everywhere(&form, node, |_| true, &mut here);
+    match operator.as_str() {
+        // A call of the name, such as one with which it is tried.
+        operator if operator == bare => true,
+        "in-package" => true,
+        "defstruct" => {
+            let functions = structure_functions(&form, node.span);
+            // The accessors of included slots are not known from the form.
+            let is_whole = class_parts(&form, node.span, "defstruct").supers.is_empty();
+            is_whole && !here.iter().any(names) && !functions.iter().any(|one| one.to_lowercase() == bare)
+        }
+        "defclass" | "define-condition" => {
+            let written = document.text().slice(place.name.start..place.name.end).to_string();
+            super::key(&written) != bare && !here.iter().any(names)
+        }
+        operator if kind_of(operator) != operator => !here.iter().any(names),
+        _ => false,
+    }
 }
 
 /// Returns the place of a function that the definition of something else makes: the accessor,

@@ -145,7 +145,7 @@ def what_an_agent_replaces_is_compared_and_written_to_its_file(person):
     see.type("u")
     see.see("  (ecase item", without=["1119/1000"])
     see.command("Consort write")
-    see.see("no agent has replaced a function of a file here")
+    see.see("nothing to write: no agent has replaced")
     see.type("\\u")
     see.see("undone: the function")
     person.edit("scratch.lisp")

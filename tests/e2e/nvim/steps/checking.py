@@ -75,11 +75,11 @@ def a_test_says_what_the_image_does_not_have(person):
     see.type("r5")
     # A run of a system, and a load, have what is saved.
     see.command("Consort test shop/tests")
-    see.see("1 of 2 tests failed; shop.lisp is unsaved: :wall, then again")
+    see.see("1 of 2 tests failed; shop.lisp is unsaved: :wall, then repeat")
     see.command("cclose | Consort load shop")
-    see.see("shop is loaded; shop.lisp is unsaved: :wall, then again")
+    see.see("shop is loaded; shop.lisp is unsaved: :wall, then repeat")
     see.command("Consort reload shop")
-    see.see("changed; shop.lisp is unsaved: :wall, then again")
+    see.see("changed; shop.lisp is unsaved: :wall, then repeat")
     # A test alone has what was evaluated.
     person.edit("tests.lisp")
     person.go("cake-is-dear")

@@ -24,6 +24,9 @@ export default async function ({ workbench, page, place, step }) {
     rmSync(join(place, 'greeter'), { recursive: true, force: true })
     await workbench.empty()
     try {
+      // The page takes the focus back after a command of the palette, and the box stays.
+      await workbench.command('Consort: Get Started')
+      await workbench.until('the page', () => page.evaluate(() => document.activeElement?.closest('.gettingStartedContainer') != null))
       await workbench.command('Consort: New Project')
       const input = workbench.quickInput().locator('input').first()
       await workbench.quickInput().filter({ hasText: 'Its name' }).waitFor()
@@ -38,6 +41,9 @@ export default async function ({ workbench, page, place, step }) {
       await workbench.until('the file with the focus', () => workbench.hasFocus('greeter.lisp'))
       await workbench.until('the cursor in the form that is there to be tried', async () => (await workbench.state())?.active?.line === '(greeting "Lisp")')
       await page.keyboard.press('Alt+Enter')
+      await workbench.told('GREETER')
+      // The package is defined in another file.
+      assert.doesNotMatch(await workbench.notice('GREETER').first().textContent(), /Whole File/)
       await workbench.press('GREETER', 'Load greeter')
       await workbench.shows('greeter.lisp', '⇒ "Hello, Lisp!"')
       await workbench.picture('20-new-project-dark')

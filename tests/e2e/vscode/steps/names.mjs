@@ -106,6 +106,30 @@ export default async function ({ workbench, page, step, loaded }) {
     await workbench.until('the new text', async () => (await workbench.text('scratch.lisp')) === '(defun doubled (much) (* 2 much))\n\n(doubled (doubled 3))')
   })
 
+  await step('an extracted function gets its name from the person, by keys', async () => {
+    await workbench.scratch('(defun area (x)\n  (list x (* x x)))')
+    await workbench.ready()
+    const row = (label) => page.locator('.action-widget .monaco-list-row', { hasText: label }).first()
+    const refactor = (label) => workbench.until(`${label} in the menu`, async () => {
+      if (await row(label).isVisible()) return true
+      await page.keyboard.press('Control+Shift+r')
+      return workbench.soon(() => row(label).isVisible())
+    })
+    await workbench.cursor('scratch.lisp', '(defun area')
+    await refactor('Move to another file…')
+    await page.keyboard.press('Escape')
+    await workbench.cursor('scratch.lisp', '(list x')
+    for (let i = 0; i < 2; i++) await page.keyboard.press('ArrowLeft')
+    for (let i = 0; i < '(* x x)'.length; i++) await page.keyboard.press('Shift+ArrowLeft')
+    await workbench.knows('the selection', ({ active }) => active.selection.active.character === 10 && active.selection.anchor.character === 17)
+    await refactor('Extract function')
+    await row('Extract function').click()
+    await page.locator('.rename-box input').first().waitFor()
+    await page.keyboard.type('square')
+    await page.keyboard.press('Enter')
+    await workbench.until('the new name in both places', async () => (await workbench.text('scratch.lisp')) === '(defun square (x)\n  (* x x))\n\n(defun area (x)\n  (list x (square x)))')
+  })
+
   await step('references from a definition reach the tests that are in another package', async () => {
     await workbench.ready()
     await workbench.file('shop.lisp')

@@ -30,10 +30,12 @@ export default async function ({ workbench, page, step }) {
     const button = (name) => page.locator('.debug-toolbar .action-label[aria-label^="' + name + '"]')
     await button('Step Back').waitFor()
     await button('Reverse').waitFor()
+    // A recording has no restarts.
+    await workbench.until('no button for restarts', async () => (await button('Debug: Choose a Restart').count()) === 0)
     const call = frames.filter({ hasText: 'tripled-twice 7' }).first()
     // A button that is pressed before the view has the next stop may go to the one before.
     const stopped = (where) => page.locator('.pane-header', { hasText: where }).first().waitFor()
-    await stopped("At the recording's begin")
+    await stopped("At the start of the recording")
     await button('Step Into').click()
     await call.waitFor()
     await stopped('After a step')
@@ -42,7 +44,7 @@ export default async function ({ workbench, page, step }) {
     await stopped("At the recording's end")
     // Back from the end to the begin.
     await button('Reverse').click()
-    await stopped("At the recording's begin")
+    await stopped("At the start of the recording")
     await button('Step Into').click()
     await call.waitFor()
     const variable = page.locator('.debug-variables .monaco-list-row', { hasText: /n.*7/i }).first()

@@ -125,3 +125,32 @@ fn the_standard_is_known_without_an_image() {
     "#]],
     );
 }
+
+#[test]
+fn a_name_whose_definition_is_gone_from_its_file_comes_last() {
+    let image = || {
+        FakeImage::empty()
+            .index(json!([
+                {"name": "COMMON-LISP", "digest": "system", "system": true, "symbols": ["Ef--TRUNCATE\t\tnumber"]},
+                {"name": "APP", "digest": "1", "uses": ["COMMON-LISP"], "symbols": ["If--TOTAL\t\titem", "If--TOTAL-COST\t\titem"]},
+            ]))
+            .made_of("function", "(defun total (item) item)")
+    };
+    let text = "(in-package :app)\n(tot‸)";
+    check(
+        image().file("a.lisp", "(in-package :app)\n(defun cost (x) x)\n(defun total-cost (x) x)\n"),
+        text,
+        expect![[r#"
+            total-cost (function, APP)
+            total (function, not in a.lisp any more, APP)
+        "#]],
+    );
+    check(
+        image().file("a.lisp", "(in-package :app)\n(defun total (x) x)\n(defun total-cost (x) x)\n"),
+        text,
+        expect![[r#"
+            total (function, APP)
+            total-cost (function, APP)
+        "#]],
+    );
+}

@@ -475,3 +475,18 @@ fn a_function_is_inserted_after_a_string_whose_lines_look_like_comments() {
         "#]],
     );
 }
+
+#[test]
+fn the_place_of_the_invented_name_is_told() {
+    let named = |text: &str, id: &str| {
+        let (cursor, selection) = place(&[("a.lisp", text)]);
+        let named = run(apply(&cursor, selection, id, &FakeCompiler(None))).unwrap().named?;
+        let line = named.text.line(named.text.char_to_line(named.offset)).to_string();
+        Some(format!("{}|{}", line.trim(), named.text.slice(named.offset..named.offset + 5)))
+    };
+    let text = ";; baz\n(defun g (baz) é)\n(defun f (x)\n  (bar 1 «(baz x)»))";
+    assert_eq!(named(text, "extract-variable").as_deref(), Some("(let ((baz (baz x)))|baz ("));
+    let text = "(in-package :a)\n(defun f (x)\n  (bar é «(baz x)»))";
+    assert_eq!(named(text, "extract-function").as_deref(), Some("(defun f-part (x)|f-par"));
+    assert_eq!(named("(in-package :a)\n(‸if x (g))", "if-to-when"), None);
+}
