@@ -109,7 +109,7 @@
   (flet ((result () (funcall (operation-function operation) id params)))
     (if (eq (operation-where operation) :interruptible) (call-interruptible #'result) (result))))
 
-(defvar *asks* nil "In the dispatcher: the field `input` of the request, which names the client that
+(defvar *input-client* nil "In the dispatcher: the field `input` of the request, which names the client that
   may be asked for input, or NIL.")
 
 (defun report-busy (id obstacle)
@@ -125,7 +125,7 @@
   "Starts a thread that answers a request. From now on the request can be interrupted. If something
   prevents the creation of threads, the answer says so."
   (let ((evaluation (make-evaluation id nil)))
-    (setf (evaluation-asks evaluation) *asks*)
+    (setf (evaluation-input-client evaluation) *input-client*)
     (with-lock (*running-lock*)
       (push evaluation *starting*))
     (start-thread-or-report (lambda (obstacle)
@@ -141,8 +141,8 @@
   (let* ((id (if (object-p frame) (field frame "id" :null) :null))
          (name (and (object-p frame) (field frame "op")))
          (params (if (object-p frame) (field frame "params" (object)) (object)))
-         (asks (if (object-p frame) (field frame "input") nil))
-         (*asks* (and (object-p asks) asks))
+         (input-client (if (object-p frame) (field frame "input") nil))
+         (*input-client* (and (object-p input-client) input-client))
          (operation (and (stringp name) (gethash name *operations*))))
     (cond ((not (and (object-p frame) (stringp name) (or (integerp id) (stringp id)) (object-p params)))
            (post-error id "bad-frame" "A request is an object with an id, an op and params"))

@@ -34,7 +34,7 @@
   ;; The step that the code is in (debug/steps.lisp).
   (stepper nil)
   ;; The client that is asked for input, as the request has it, or NIL.
-  (asks nil)
+  (input-client nil)
   ;; The line of input that the code waits for (input.lisp).
   (question nil)
   ;; The way in which an error is frozen, as the request has it, or NIL.

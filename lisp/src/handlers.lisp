@@ -82,7 +82,7 @@
         while call do (call-reporting-error call))
   (sb-thread:wait-on-semaphore *put-off*))
 
-(defun call-soon ()
+(defun run-handlers-thread ()
   "Makes the thread for calls that are put off, or a new one, run. Waits for nothing."
   (keep-calling '*handlers-thread* #'call-put-off)
   (sb-thread:signal-semaphore *put-off*))
@@ -91,7 +91,7 @@
   "Calls FUNCTION, or makes a thread of the user's call it."
   (cond ((puts-off-p)
          (sb-ext:atomic-push function *put-off-calls*)
-         (call-soon))
+         (run-handlers-thread))
         (t (funcall (the function function)))))
 
 (defun put-off-signal (handler signal info)
@@ -103,7 +103,7 @@
                 (with-pinned-objects (octets)
                   (funcall handler signal (vector-sap octets) (int-sap 0)))
                 (funcall handler signal (int-sap 0) (int-sap 0)))))
-    (call-soon)))
+    (run-handlers-thread)))
 
 (define-global *awaited-handlers* (make-array +signals+ :initial-element nil)
   "The user's handlers of the *AWAITED-SIGNALS*, by signal number.")
@@ -146,7 +146,7 @@
              sb-ext:*after-gc-hooks*
              (or *own-thread* (sb-thread:main-thread-p) (eq sb-thread:*current-thread* *handlers-thread*)))
     (setf (svref *put-off-signals* 0) #'call-hooks-of-collections)
-    (call-soon)
+    (run-handlers-thread)
     t))
 
 (defun run-timer-safely (run-timer timer)

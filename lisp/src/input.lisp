@@ -42,7 +42,7 @@
   "Asks the person who started EVALUATION for a line, in the evaluation's thread. Returns the
   answered question. The time that the person takes does not count as the evaluation's."
   (let ((question (make-question (sb-ext:atomic-incf (car *last-question*))))
-        (target (evaluation-asks evaluation))
+        (target (evaluation-input-client evaluation))
         (left nil))
     (pass-on (evaluation-stdout evaluation))
     (pass-on (evaluation-stderr evaluation))
@@ -148,7 +148,7 @@
 
 (defun input-of (evaluation)
   "The standard input of EVALUATION."
-  (if (evaluation-asks evaluation)
+  (if (evaluation-input-client evaluation)
       (instance-of 'asked-input :evaluation evaluation)
       *null-io*))
 

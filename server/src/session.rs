@@ -283,7 +283,7 @@ impl Session {
     ///
     /// # Errors
     /// The image is not ready: it cannot start, or the time to wait for it is over.
-    pub async fn image_is_there(&self) -> Result<(), ImageError> {
+    pub async fn wait_until_ready(&self) -> Result<(), ImageError> {
         let mut state = self.inner.image.watch();
         self.inner.image.runtime().instance().await?;
         // The state follows a moment after; the sender lives as long as the image.
@@ -452,7 +452,7 @@ async fn settle_job<T>(SentJob { job, answer }: SentJob<T>) -> Result<T, ImageEr
 
 /// Acts as [`settle_job`] for a job that leaves a result when it succeeds. An interrupt that comes
 /// afterwards lets the call report that result.
-async fn settle_kept<T>(sent: SentJob<T>) -> Result<T, ImageError> {
+async fn settle_keeping_result<T>(sent: SentJob<T>) -> Result<T, ImageError> {
     if matches!(sent.job, calls::Job::Refused { .. }) {
         return settle_job(sent).await;
     }

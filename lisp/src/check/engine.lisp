@@ -16,7 +16,7 @@
                            (format nil "~A. Is there a macro that never ends?"
                                    (subseq words 0 (or (search " (" words) (position #\. words) (length words))))))
                         (t (condition-report condition))))
-         (refused (and condition (confinement-errno condition) (check-confined check)))
+         (refused (and condition (confinement-refusal-p condition) (check-confined check)))
          (package (and condition (typep condition 'package-error) (in-package-form-p (check-form check))))
          (place (or (and package
                          (ignore-errors (designator-place check (check-form check) (package-error-package condition))))

@@ -98,7 +98,7 @@
           ((and of-socket (fboundp of-socket)) (or (ignore-errors (funcall of-socket condition)) 0))
           (t 0))))
 
-(defun confinement-errno (condition &optional (depth 3))
+(defun confinement-refusal-p (condition &optional (depth 3))
   "Returns true if CONDITION reports that the system has refused something to the code. This is seen
   in its errno, or in the arguments of its report: the system's own message, or another such
   condition. The words of the report count only if it has no arguments."
@@ -107,7 +107,7 @@
                (and (stringp text) (some (lambda (errno) (string= text (system-message errno))) refusals)))
              (reported-p (argument depth)
                (typecase argument
-                 (condition (and (plusp depth) (confinement-errno argument (1- depth))))
+                 (condition (and (plusp depth) (confinement-refusal-p argument (1- depth))))
                  (cons (and (plusp depth) (list-length argument) (some (lambda (part) (reported-p part (1- depth))) argument)))
                  (t (message-p argument)))))
       (or (and (member (condition-errno condition) refusals) t)

@@ -26,7 +26,7 @@
 (defun report-failure (state path words code condition)
   "Reports a failure as WORDS with CODE. CONDITION is its cause, or NIL. If the operating system has
   refused an operation of confined code, the code is \"system-not-loaded\" instead."
-  (if (and condition (system-check-confined state) (confinement-errno condition))
+  (if (and condition (system-check-confined state) (confinement-refusal-p condition))
       (report-system-problem state path (confined-message words condition) "system-not-loaded")
       (report-system-problem state path words code)))
 

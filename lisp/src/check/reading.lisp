@@ -92,7 +92,7 @@
              (cond ((and (not *read-eval*) (search "*READ-EVAL*" message))
                     (reader-finding check (car span) (cdr span) "read-eval"
                                     "#. is refused here: it would run code while the text is read." condition))
-                   ((and (confinement-errno condition) (check-confined check))
+                   ((and (confinement-refusal-p condition) (check-confined check))
                     (reader-finding check (car span) (cdr span) "confined" (confined-message message condition) condition))
                    (t
                     (reader-finding check (car span) (cdr span) (if evaluated "read-eval" "reader-error") message condition follows))))))))

@@ -186,12 +186,12 @@
         thereis (loop for at = (search option value) then (search option value :start2 (1+ at))
                       while at
                       thereis (and (or (zerop at) (blank-p (char value (1- at))))
-                                   (let* ((behind (+ at (length option)))
-                                          (start (position-if-not (lambda (char) (or (blank-p char) (find char "=\"'"))) value :start behind))
+                                   (let* ((after (+ at (length option)))
+                                          (start (position-if-not (lambda (char) (or (blank-p char) (find char "=\"'"))) value :start after))
                                           (end (and start (or (position-if #'blank-p value :start start) (length value))))
                                           (colon (and start (position #\: value :start start :end end))))
                                      (and colon
-                                          (or (< behind start) (= (length option) 2))
+                                          (or (< after start) (= (length option) 2))
                                           (< start colon (1- end))
                                           (null (find #\/ value :start start :end colon))))))))
 

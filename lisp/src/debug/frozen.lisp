@@ -96,7 +96,7 @@
       (let ((pid (fork-frozen)))
         (case pid
           ((nil))
-          (0 (be-frozen evaluation condition freeze))
+          (0 (serve-as-frozen-failure evaluation condition freeze))
           (t
            (note-frozen pid kind (field freeze "keep"))
            (start-thread-soon "consort frozen failure" #'reap-frozen pid)
@@ -174,7 +174,7 @@
   (landlock 0)                          ; the version in force
   (why nil))
 
-(defun be-frozen (evaluation condition params)
+(defun serve-as-frozen-failure (evaluation condition params)
   "Serves the host as the frozen failure of EVALUATION. Never returns; in the process of an attempt,
   the program that goes on may unwind through this call."
   (free-lost-locks evaluation)

@@ -78,7 +78,7 @@
                        "ms" (if evaluation (milliseconds-since (evaluation-started evaluation)) :null))))))
     (object "threads" (mapcar #'facts (number-threads (reverse (remove sb-thread:*current-thread* (remove-if #'ephemeral-thread-p (sb-thread:list-all-threads)))))))))
 
-(defun stop-thread (number how)
+(defun stop-thread (number interruption)
   "Makes the thread of that NUMBER call HOW. If an evaluation runs there, it is stopped instead. A
   thread that is not the user's is refused."
   (let* ((thread (cdr (assoc number *thread-numbers*)))
@@ -88,7 +88,7 @@
           (evaluation (stop-evaluation evaluation :cancel))
           ((thread-waiting-p thread) (let ((*interrupts-any-thread* t)) (sb-thread:terminate-thread thread))) ; it takes no interruption
           ((own-thread-p thread) (refuse "bad-params" "The thread ~A is not yours to end" (thread-title thread)))
-          ((not (interrupt-outside-foreign-code thread how)) (refuse "not-found" "There is no thread ~D any more" number)))
+          ((not (interrupt-outside-foreign-code thread interruption)) (refuse "not-found" "There is no thread ~D any more" number)))
     (object "name" (thread-title thread))))
 
 (define-operation "interrupt-thread" :thread (id params)

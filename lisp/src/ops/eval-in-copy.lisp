@@ -89,7 +89,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
          (refusals '())
          (outcome nil))
     (handler-bind ((error (lambda (condition)
-                            (when (and (confined-p params) (confinement-errno condition))
+                            (when (and (confined-p params) (confinement-refusal-p condition))
                               (setf refusals (cons condition (loop for other in refusals repeat 19 collect other)))))))
       (call-with-evaluation-timeout evaluation timeout (lambda () (setf outcome (funcall function evaluation timeout)))))
     (let* ((error (evaluation-error evaluation))

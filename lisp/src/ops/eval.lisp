@@ -276,7 +276,7 @@
          (required (param params "requires" 'string :default nil))
          (evaluation (make-evaluation id name))
          (answered nil))
-    (setf (evaluation-asks evaluation) *asks*)
+    (setf (evaluation-input-client evaluation) *input-client*)
     (enqueue (find-session name)
              (make-job evaluation
                        (lambda ()

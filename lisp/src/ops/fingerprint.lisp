@@ -44,7 +44,7 @@
                (or (gethash object *identities*)
                    (setf (gethash object *identities*) (incf *identities-given*))))))))
 
-(defvar *inside-p* nil
+(defvar *hash-contents* nil
   "True if the contents of hash tables, structures and instances count. That is so in a copy, where
   no other thread changes them.")
 (defconstant +objects-looked-into+ 100000 "The maximum number of objects whose contents are hashed
@@ -78,7 +78,7 @@
 
 (defun hash-slots-p (object)
   "Returns true if the slots of OBJECT count."
-  (and *inside-p*
+  (and *hash-contents*
        (typep object '(or structure-object standard-object))
        (not (system-symbol-p (class-name (class-of object))))))
 
@@ -86,9 +86,9 @@
   "A hash of OBJECT that also changes when a list, string or simple vector is changed in place.
   DEPTH levels and a thousand elements of each count."
   (declare (type fixnum depth))
-  (when *inside-p* (decf *objects-left*))
+  (when *hash-contents* (decf *objects-left*))
   ;; A number that is read from a raw slot is a new object each time.
-  (cond ((and (numberp object) *inside-p*) (ldb (byte 64 0) (sxhash object)))
+  (cond ((and (numberp object) *hash-contents*) (ldb (byte 64 0) (sxhash object)))
         ((or (zerop depth) (null object) (minusp *objects-left*)) (identity-hash object))
         ((consp object)
          (let ((hash (identity-hash object)))
@@ -100,7 +100,7 @@
            hash))
         ((stringp object) (mix (identity-hash object) (hash-string object)))
         ((numberp object) (ldb (byte 64 0) (sxhash object)))
-        ((or (simple-vector-p object) (and *inside-p* (vectorp object)))
+        ((or (simple-vector-p object) (and *hash-contents* (vectorp object)))
          (let ((hash (mix (identity-hash object) (length object))))
            (loop for element across object
                  repeat 1000
@@ -108,7 +108,7 @@
            hash))
         ((hash-table-p object)
          (mix (mix (identity-hash object) (hash-table-count object))
-              (if (and *inside-p* (not (sb-ext:hash-table-weakness object))) (entries-hash object depth) 0)))
+              (if (and *hash-contents* (not (sb-ext:hash-table-weakness object))) (entries-hash object depth) 0)))
         ((hash-slots-p object) (values-in-slots-hash object depth))
         (t (identity-hash object))))
 

@@ -114,7 +114,7 @@
 
 (defun expansion-failure (condition params)
   "The JSON of the answer if CONDITION ended the work. CONDITION is NIL for a THROW or ABORT."
-  (let ((refused (and condition (confinement-errno condition) (confined-p params))))
+  (let ((refused (and condition (confinement-refusal-p condition) (confined-p params))))
     (cond ((null condition) (expansion-error "expand" "ABORT" "A macro left its expansion by a THROW or ABORT."))
           ((typep condition 'no-form-at-place) (expansion-error "place" "NO-FORM" (no-form-at-place-message condition)))
           ((typep condition 'form-out-of-time)

@@ -48,7 +48,7 @@
                        (multiple-value-bind (after changes symbol-differences generic-differences package-differences)
                            (compare before #'call-without-probes-in-time)
                          (declare (ignore after changes))
-                         (setf notes (take-back symbol-differences generic-differences package-differences times))))))
+                         (setf notes (undo-differences symbol-differences generic-differences package-differences times))))))
                  (values)))))
         (append outcome
                 (list "reloaded" (bool (and (eq how :ok) report))
@@ -346,8 +346,8 @@
                                (let ((reload (pop *reloads*)))
                                  (when reload
                                    (let ((before (call-without-probes #'take-snapshot)))
-                                     (setf notes (take-back (reload-symbol-differences reload) (reload-generic-differences reload)
-                                                            (reload-package-differences reload) (reload-times reload)))
+                                     (setf notes (undo-differences (reload-symbol-differences reload) (reload-generic-differences reload)
+                                                                   (reload-package-differences reload) (reload-times reload)))
                                      (let ((after (call-without-probes #'take-snapshot)))
                                        (multiple-value-bind (changes symbol-differences) (compare-snapshots before after)
                                          (setf undone (report-of (reload-what reload) '() before after changes symbol-differences))))))

@@ -12,15 +12,15 @@
   "Asks ASDF for the loaded systems. Its generic functions may wait for the compiler's lock."
   (setf *systems* (sort (copy-list (asdf:already-loaded-systems)) #'string<)))
 
-(define-global *asking* nil "The thread that last asked ASDF for the loaded systems.")
+(define-global *systems-thread* nil "The thread that last asked ASDF for the loaded systems.")
 
 (defun systems-soon ()
   "Returns the names of the loaded systems, or the last known names if ASDF does not answer within a
   tenth of a second. While one thread waits for ASDF, no other is started. Only the dispatcher calls
   this."
-  (unless (and *asking* (sb-thread:thread-alive-p *asking*))
-    (when (setf *asking* (start-thread-if-possible "consort systems" (lambda () (ignore-errors (ask-for-systems)))))
-      (sb-thread:join-thread *asking* :timeout 0.1 :default nil)))
+  (unless (and *systems-thread* (sb-thread:thread-alive-p *systems-thread*))
+    (when (setf *systems-thread* (start-thread-if-possible "consort systems" (lambda () (ignore-errors (ask-for-systems)))))
+      (sb-thread:join-thread *systems-thread* :timeout 0.1 :default nil)))
   *systems*)
 
 (defun running-facts ()

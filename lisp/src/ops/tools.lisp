@@ -2,7 +2,7 @@
 
 (in-package :consort)
 
-(defun name-given (params)
+(defun name-of-params (params)
   "Returns the name that the parameters `name` and `package` give: a symbol, or a list such as
   (SETF X). A list, or a symbol written with | or \\, is read, and may be interned. Any other symbol
   must exist. Refuses with `not-found` if there is no such name."
@@ -21,24 +21,24 @@
           (multiple-value-bind (symbol found) (find-symbol (string-upcase bare) home)
             (if found symbol (refuse "not-found" "There is no symbol ~A in ~A." bare (package-name home))))))))
 
-(defun function-given (params)
+(defun function-name-of-params (params)
   "Returns the name that NAME-GIVEN returns. Refuses if it names no function, macro or
   special operator."
-  (let ((name (name-given params)))
+  (let ((name (name-of-params params)))
     (if (ignore-errors (fboundp name)) name (refuse "not-found" "~A names no function." (shown name)))))
 
 (define-operation "describe" :thread (id params)
-  (let ((name (name-given params)))
+  (let ((name (name-of-params params)))
     (nth-value 1 (evaluate-alone id (lambda () (describe name))))))
 
 (define-operation "disassemble" :thread (id params)
-  (let ((name (function-given params)))
+  (let ((name (function-name-of-params params)))
     (nth-value 1 (evaluate-alone id (lambda () (disassemble name))))))
 
 ;;; References
 
 (define-operation "reference-count" :thread (id params)
-  (let* ((name (name-given params))
+  (let* ((name (name-of-params params))
          (who (and (symbolp name)
                    (append (mapcan (lambda (function) (copy-list (ignore-errors (funcall function name))))
                                    '(sb-introspect:who-calls sb-introspect:who-macroexpands sb-introspect:who-references

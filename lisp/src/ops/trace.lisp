@@ -32,7 +32,7 @@
   (arguments '() :type list :read-only t) (results '() :type list)
   (outcome :open :type (member :open :returned :left)))
 
-(define-global *traced* (make-array +traced-calls+ :initial-element nil) "A ring buffer of calls, by
+(define-global *traced-ring* (make-array +traced-calls+ :initial-element nil) "A ring buffer of calls, by
   their numbers.")
 (define-global *traced-count* 0 "The number of all calls since the ring buffer was emptied.")
 (define-global *traced-lock* (sb-thread:make-mutex :name "consort traced calls")
@@ -52,7 +52,7 @@
            (call (make-traced-call (incf *traced-count*) (and open (traced-number (first open))) depth name
                                    (thread-title thread) arguments)))
       (setf (gethash thread *traced-open*) (cons call open)
-            (svref *traced* (mod *traced-count* +traced-calls+)) call))))
+            (svref *traced-ring* (mod *traced-count* +traced-calls+)) call))))
 
 (defun end-traced (depth outcome results)
   (with-lock (*traced-lock*)
@@ -71,7 +71,7 @@
 
 (defun forget-traced ()
   "Empties the ring buffer. Must be called with *TRACED-LOCK* held."
-  (fill *traced* nil)
+  (fill *traced-ring* nil)
   (clrhash *traced-open*)
   (setf *traced-count* 0))
 
@@ -81,7 +81,7 @@
   (with-lock (*traced-lock*)
     (let ((calls (loop for number from (max (1+ after) (- *traced-count* +traced-calls+ -1)) to *traced-count*
                        repeat count
-                       for call = (svref *traced* (mod number +traced-calls+))
+                       for call = (svref *traced-ring* (mod number +traced-calls+))
                        when call collect call)))
       (when clear (forget-traced))
       (values calls *traced-count*))))
@@ -137,7 +137,7 @@
   "The names of the functions that PARAMS mean: one, or, without a name, all of a package's own
   functions."
   (if (param params "name" 'string :default nil)
-      (list (function-given params))
+      (list (function-name-of-params params))
       (let* ((package (find-package-named (param params "package" 'string)))
              (names (loop for symbol in (package-own-symbols package)
                           when (callable-name-p symbol) collect symbol)))

@@ -28,7 +28,7 @@
 (defun state-digests ()
   "An alist of the parts of the image and their digests, which also depend on the contents of hash
   tables and instances. Must be called in a copy."
-  (let ((*inside-p* t))
+  (let ((*hash-contents* t))
     (loop for (name . function) in *parts*
           unless (member name *parts-of-process* :test #'string=)
             collect (cons name (let ((*objects-left* +objects-looked-into+)) (funcall function '()))))))
@@ -58,7 +58,7 @@
 (defun note-refusal (condition)
   "Called with each condition that the code signals, even one that it handles (see
   *BREAK-ON-SIGNALS*). Returns NIL, so that there is no break."
-  (when (and (typep condition 'error) (< (length *refusals*) +max-refusals+) (confinement-errno condition))
+  (when (and (typep condition 'error) (< (length *refusals*) +max-refusals+) (confinement-refusal-p condition))
     (with-own-settings ()
       (let ((message (condition-message condition)))
         (pushnew (subseq message 0 (min (length message) +refusal-characters+)) *refusals* :test #'string=))))

@@ -139,7 +139,7 @@
           (setf *load-again* t))
         (invoke-restart restart)))))
 
-(defun muffle-stale (warning)
+(defun muffle-redefinition (warning)
   "Muffles WARNING if it is about a redefinition or a changed layout, since the report contains
   these. Warnings about packages are kept in *VARIANCES*."
   (when (typep warning package-variance-type)
@@ -155,7 +155,7 @@
   "Calls FUNCTION, which compiles and loads. Warnings about redefinitions are muffled, since the
   report contains these."
   (let ((*complaint* nil) (*compiling* t))
-    (handler-bind ((warning #'muffle-stale)
+    (handler-bind ((warning #'muffle-redefinition)
                    (error #'settle-reload)
                    (condition #'note-complaint))
       (with-compilation-unit ()

@@ -205,7 +205,7 @@
 
 ;;; All differences
 
-(defun take-back (symbol-differences generic-differences package-differences times)
+(defun undo-differences (symbol-differences generic-differences package-differences times)
   "Undoes the differences of two snapshots. Returns notes on those that could not be undone, as
   strings."
   (let ((*undo-notes* '()) (*own-methods* '()))

@@ -21,7 +21,7 @@ use self::protocol::KeeperProtocol;
 use super::copy::{BUSY_TRIES, Runner};
 use super::ending::Failed;
 use super::forked::ForkedCheck;
-use super::job::CheckJob;
+use super::job::CopyJob;
 use super::report::LINE_LIMIT;
 use super::scratch_use::Watch;
 use super::turn::{Queue, Turn};
@@ -135,7 +135,7 @@ pub struct Chain {
     limit: u64,
     taken: u64,
     /// The time limit of an answer.
-    patience: Duration,
+    answer_timeout: Duration,
     /// The deadline of the answer that is awaited.
     due: Option<Instant>,
     /// The files that code under check leaves in the directory.
@@ -192,7 +192,7 @@ async fn at_rest(instance: &Instance, package: Option<&str>, limit: Duration) ->
 /// Forks the first process of a chain, and waits until it connects.
 async fn fork(
     runner: &Runner,
-    job: &CheckJob<ChainParams>,
+    job: &CopyJob<ChainParams>,
     permit: &Arc<Turn>,
     limit: Duration,
 ) -> Result<(ForkedCheck, UnixStream), Failed> {
@@ -220,7 +220,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
     }
     let spacing_ms =
         if params.text.len() > LARGE_TEXT_BYTES { CHECKPOINT_SPACING_LARGE_MS } else { CHECKPOINT_SPACING_MS };
-    let job = CheckJob {
+    let job = CopyJob {
         op: "check",
         what: "a check",
         deadline: params.deadline,
@@ -228,7 +228,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
         threads: false,
         first: (PathBuf::new(), 0),
         expected: Expected::default(),
-        until_exit: false,
+        clean_needs_exit: false,
         files: None,
         params: ChainParams { check: params, chain: CheckpointSettings { spacing_ms, checkpoints: MAX_CHECKPOINTS } },
     };
@@ -275,7 +275,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
         world: before,
         package: params.package,
         taken: 0,
-        patience: within / DEADLINE_DIVISOR,
+        answer_timeout: within / DEADLINE_DIVISOR,
         due: Some(Instant::now() + within),
         watch: ticks(POLL_INTERVAL),
         shortage: ticks(SHORTAGE_INTERVAL),
@@ -334,7 +334,7 @@ impl Chain {
         let ChainEdit { number, span, insert, withheld, length } = edit;
         self.send(&KeeperRequest::Edit { number: *number, start: span.start, end: span.end, insert, withheld }).await?;
         self.protocol.sent(*number, *length);
-        self.due = Some(Instant::now() + self.patience);
+        self.due = Some(Instant::now() + self.answer_timeout);
         Ok(true)
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::ending::Failed;
 use super::forked::{CheckOutput, ForkedCheck, Forker};
-use super::job::{CheckJob, FileLookup, Files};
+use super::job::{CopyJob, FileLookup, Files};
 use super::report::{LINE_LIMIT, Limit};
 use super::turn::{Queue, Turn, Turns};
 use super::warm::WarmCopies;
@@ -88,7 +88,7 @@ impl Runner {
     pub(super) async fn check(&self, mut params: CheckParams, series: CheckSeries) -> Result<CheckReport, ImageError> {
         let more = series != CheckSeries::Single;
         let queue = if series == CheckSeries::Edited { Queue::Edited } else { Queue::Checks };
-        let job = CheckJob {
+        let job = CopyJob {
             op: "check",
             what: "a check",
             deadline: params.deadline,
@@ -96,7 +96,7 @@ impl Runner {
             threads: false,
             first: (PathBuf::new(), params.text.chars().count()),
             expected: std::mem::take(&mut params.expected),
-            until_exit: !more,
+            clean_needs_exit: !more,
             params,
             files: None,
         };
@@ -120,7 +120,7 @@ impl Runner {
             let message = "Name the system's definition, or files of it.".into();
             return Err(ImageError::Refused { kind: ErrorKind::BAD_ARGUMENTS, message });
         };
-        let job = CheckJob {
+        let job = CopyJob {
             op: "check-system",
             what: "a check",
             deadline: params.deadline,
@@ -128,7 +128,7 @@ impl Runner {
             threads: false,
             first: (path, 0),
             expected: Expected::default(),
-            until_exit: true,
+            clean_needs_exit: true,
             params,
             files: Some(Files { lookup, progress }),
         };
@@ -137,7 +137,7 @@ impl Runner {
 
     /// Runs `macroexpand`; see [`super::Checker::expand`].
     pub(super) async fn expand(&self, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
-        let job = CheckJob {
+        let job = CopyJob {
             op: "macroexpand",
             what: "an expansion",
             deadline: params.deadline,
@@ -145,7 +145,7 @@ impl Runner {
             threads: false,
             first: (PathBuf::new(), params.request.text.chars().count()),
             expected: Expected::default(),
-            until_exit: false,
+            clean_needs_exit: false,
             params,
             files: None,
         };
@@ -167,7 +167,7 @@ impl Runner {
     /// could not be used.
     async fn check_warm(
         &self,
-        job: &CheckJob<CheckParams>,
+        job: &CopyJob<CheckParams>,
         queue: Queue,
     ) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
         let (deadline, permit) = (job.time_limit()?, self.turns.turn(queue).await?);
@@ -190,14 +190,14 @@ impl Runner {
         Ok(Some(output.reports))
     }
 
-    pub(super) async fn run<P: Serialize>(&self, job: &CheckJob<P>, queue: Queue) -> Result<CheckOutput, ImageError> {
+    pub(super) async fn run<P: Serialize>(&self, job: &CopyJob<P>, queue: Queue) -> Result<CheckOutput, ImageError> {
         Ok(self.run_on(job, queue).await?.0)
     }
 
     /// Runs a job as [`Runner::run`] does, and returns the copy, too, unless it never began.
     pub(super) async fn run_on<P: Serialize>(
         &self,
-        job: &CheckJob<P>,
+        job: &CopyJob<P>,
         queue: Queue,
     ) -> Result<(CheckOutput, Option<Running>), ImageError> {
         let (deadline, permit) = (job.time_limit()?, self.turns.turn(queue).await?);
@@ -245,7 +245,7 @@ impl Runner {
 
     async fn attempt<P: Serialize>(
         &self,
-        job: &CheckJob<P>,
+        job: &CopyJob<P>,
         deadline: Duration,
         tried: usize,
         permit: Arc<Turn>,

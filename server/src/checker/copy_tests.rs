@@ -338,8 +338,8 @@ async fn agents_work_leaves_a_copy_for_checks() {
     let work = || {
         let double = double.clone();
         tokio::spawn(async move {
-            let job = CheckJob::waiting(json!({"text": "", "confine": true}));
-            let job = CheckJob { deadline: AMPLE, memory: 1 << 30, ..job };
+            let job = CopyJob::warm(json!({"text": "", "confine": true}));
+            let job = CopyJob { deadline: AMPLE, memory: 1 << 30, ..job };
             double.runner.run(&job, Queue::Work).await.map(|_| ())
         })
     };

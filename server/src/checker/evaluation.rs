@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::copy::Runner;
 use super::forked::CheckOutput;
-use super::job::CheckJob;
+use super::job::CopyJob;
 use super::turn::Queue;
 use crate::image::api::Operation;
 use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
@@ -77,7 +77,7 @@ async fn answer<P: Serialize, A: DeserializeOwned>(
     params: P,
     limits: Limits,
 ) -> Result<Result<A, Box<EvalOutcome>>, ImageError> {
-    let mut job = CheckJob::of_work(op, "work in a copy", params, (limits.deadline, limits.memory));
+    let mut job = CopyJob::without_text(op, "work in a copy", params, (limits.deadline, limits.memory));
     job.threads = limits.threads;
     Ok(decode_answer(runner.run(&job, Queue::Work).await?, limits.timeout))
 }

@@ -16,7 +16,7 @@ use super::ending::{
     Failed, connect_failure, explain, is_locked_out, left_well, locked_out, no_socket, own_error, passed_limit,
     resource_shortage,
 };
-use super::job::{CheckJob, Files, LAST_LINES_TIMEOUT, Wire};
+use super::job::{CopyJob, EXCHANGE_TIMEOUT, Files, Wire};
 use super::memory;
 use super::report::{Findings, Limit};
 use super::scratch::{self, Scratch};
@@ -104,7 +104,7 @@ impl Forker {
     /// forked.
     pub(super) async fn start<P: Serialize>(
         &self,
-        job: &CheckJob<P>,
+        job: &CopyJob<P>,
         permit: Option<Arc<Turn>>,
         by_process: bool,
     ) -> Result<ForkedCheck, Failed> {
@@ -187,7 +187,7 @@ async fn take_line(
 /// Returns the limit that a copy has exceeded, with the reason. `late` is the time limit of the
 /// copy, if it is over. `baseline_memory` is the memory in bytes that the copy had at its start.
 async fn limit_exceeded<P>(
-    job: &CheckJob<P>,
+    job: &CopyJob<P>,
     pid_handle: Option<&PidHandle>,
     late: Option<Duration>,
     baseline_memory: u64,
@@ -259,7 +259,7 @@ impl ForkedCheck {
         lines: &mut Lines<OwnedReadHalf>,
         answers: &mut OwnedWriteHalf,
         mut findings: Findings,
-        job: &CheckJob<P>,
+        job: &CopyJob<P>,
         within: Duration,
         begin: Option<Duration>,
     ) -> Result<CheckOutput, Failed> {
@@ -280,7 +280,7 @@ impl ForkedCheck {
         let mut open = true;
         // Code under check can send the message that the check is done. For a text without findings
         // the message counts only when the copy has exited normally.
-        let awaits_exit = |findings: &Findings| job.until_exit && findings.is_clean();
+        let awaits_exit = |findings: &Findings| job.clean_needs_exit && findings.is_clean();
         // Bytes after the message show that the checker did not send it.
         while (!findings.is_done() || awaits_exit(&findings)) && (open || end.is_none()) {
             let mut over: Option<(Limit, String)> = None;
@@ -299,7 +299,7 @@ impl ForkedCheck {
                     Err(error) => return Err(connect_failure(Err(error), &self.instance)),
                 },
                 now = ticks.tick() => match ending_since {
-                    Some(since) if now <= since + LAST_LINES_TIMEOUT => {}
+                    Some(since) if now <= since + EXCHANGE_TIMEOUT => {}
                     Some(_) if end.is_none() && passed.is_none() => {
                         ending_since = Some(now);
                         over = Some((Limit::Other, "The copy of the image did not end.".into()));

@@ -102,7 +102,7 @@ async fn accept(failures: Weak<Failures>, scratch: Arc<Scratch>) {
 /// Checks the first line of a connection, and hands the connection over. Closes it after
 /// [`CONNECT_TIMEOUT`] if no evaluation has reported the failure.
 async fn handshake(failures: Weak<Failures>, token: String, stream: UnixStream, pid: u32) {
-    let (read, orders) = stream.into_split();
+    let (read, requests) = stream.into_split();
     let mut lines = Lines::new(read, LINE_LIMIT);
     let said = match timeout(CONNECT_TIMEOUT, lines.next()).await {
         Ok(Ok(Some(line))) => serde_json::from_slice::<Hello>(line).ok(),
@@ -113,7 +113,7 @@ async fn handshake(failures: Weak<Failures>, token: String, stream: UnixStream, 
         return;
     }
     let Some(strong) = failures.upgrade() else { return };
-    strong.deliver_connection(pid, Connection { lines, orders });
+    strong.deliver_connection(pid, Connection { lines, requests });
     drop(strong);
     sleep(CONNECT_TIMEOUT).await;
     if let Some(failures) = failures.upgrade() {

@@ -19,14 +19,14 @@ use crate::text::expected::Expected;
 
 /// The time limit for the last lines of a copy and for the notice that it ended. The same limit
 /// applies to the lookup of a file for a copy, and to the copy's reading of the answer.
-pub(super) const LAST_LINES_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A function that returns the facts that a copy needs about a file, or `None` if the file cannot
 /// be read. The function may block. The path comes from the copy and is untrusted.
 pub type FileLookup = Arc<dyn Fn(&Path) -> Option<FileFacts> + Send + Sync>;
 
 /// The job of a copy.
-pub(super) struct CheckJob<P> {
+pub(super) struct CopyJob<P> {
     /// The name of the image's operation that forks the copy.
     pub(super) op: &'static str,
     /// A description for the user, such as `a check`.
@@ -44,7 +44,7 @@ pub(super) struct CheckJob<P> {
     pub(super) expected: Expected,
     /// True if a report without findings counts only after the copy has exited normally: code under
     /// check can forge such a report.
-    pub(super) until_exit: bool,
+    pub(super) clean_needs_exit: bool,
     /// The handlers of the copy's requests. `None` unless a system is checked.
     pub(super) files: Option<Files>,
 }
@@ -55,20 +55,20 @@ pub(super) struct Files {
     pub(super) progress: Option<mpsc::UnboundedSender<Progress>>,
 }
 
-impl<P> CheckJob<P> {
+impl<P> CopyJob<P> {
     /// Creates the job of a warm copy: one that is forked before its text is known.
-    pub(super) fn waiting(params: P) -> CheckJob<P> {
-        CheckJob::of_work("check", "a check", params, (0.0, 0))
+    pub(super) fn warm(params: P) -> CopyJob<P> {
+        CopyJob::without_text("check", "a check", params, (0.0, 0))
     }
 
     /// Creates a job that checks no text. Its deadline is in seconds, and its memory in bytes.
-    pub(super) fn of_work(
+    pub(super) fn without_text(
         op: &'static str,
         what: &'static str,
         params: P,
         (deadline, memory): (f64, u64),
-    ) -> CheckJob<P> {
-        CheckJob {
+    ) -> CopyJob<P> {
+        CopyJob {
             op,
             what,
             params,
@@ -77,7 +77,7 @@ impl<P> CheckJob<P> {
             threads: false,
             first: (PathBuf::new(), 0),
             expected: Expected::default(),
-            until_exit: false,
+            clean_needs_exit: false,
             files: None,
         }
     }
@@ -121,11 +121,11 @@ impl Files {
     /// The reason, for the user, why the copy must be stopped.
     pub(super) async fn serve(
         &self,
-        taken: CheckEvent,
+        event: CheckEvent,
         findings: &mut Findings,
         answers: &mut OwnedWriteHalf,
     ) -> Result<(), String> {
-        match taken {
+        match event {
             CheckEvent::Noted => Ok(()),
             CheckEvent::Step(message) => {
                 self.report(message);
@@ -134,12 +134,12 @@ impl Files {
             CheckEvent::File { path, silent } => {
                 self.report(format!("checking {}", path.display()));
                 let (lookup, looked) = (self.lookup.clone(), path.clone());
-                let facts = timeout(LAST_LINES_TIMEOUT, tokio::task::spawn_blocking(move || lookup(&looked))).await;
+                let facts = timeout(EXCHANGE_TIMEOUT, tokio::task::spawn_blocking(move || lookup(&looked))).await;
                 let facts = facts.map_err(|_| format!("{} could not be read in time", path.display()))?;
                 let facts = facts.ok().flatten().unwrap_or_default();
                 findings.begin(path, &facts, silent)?;
                 let answer = format!("{}\n", serde_json::json!({"withheld": facts.withheld}));
-                match timeout(LAST_LINES_TIMEOUT, answers.write_all(answer.as_bytes())).await {
+                match timeout(EXCHANGE_TIMEOUT, answers.write_all(answer.as_bytes())).await {
                     // A write fails if the copy has ended, which its exit status reports.
                     Ok(_) => Ok(()),
                     Err(_) => Err("it asked for something and did not read the answer".into()),

@@ -51,7 +51,7 @@ use frozen::Failures;
 pub use job::FileLookup;
 pub use recordings::ExpectedRecording;
 use recordings::Recordings;
-pub use turn::copies_at_once;
+pub use turn::max_copies;
 
 /// Runs checks, expansions and evaluations in throw-away copies of one image. Clones share the
 /// limits of the copies.
@@ -76,7 +76,7 @@ impl Checker {
     /// Creates the checker of `image`.
     pub fn new(image: &Image) -> Checker {
         let runtime = image.runtime();
-        let runner = Arc::new(Runner::new(runtime.clone(), Waits::default(), copies_at_once()));
+        let runner = Arc::new(Runner::new(runtime.clone(), Waits::default(), max_copies()));
         Checker {
             image: image.clone(),
             failures: Arc::new(Failures::new(runtime)),

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::copy::{Runner, Running};
 use super::evaluation::{decode_answer, failed_outcome};
-use super::job::CheckJob;
+use super::job::CopyJob;
 use super::turn::Queue;
 use crate::image::api::record::{RecordCallParams, RecordParams, RecordingQuestion};
 use crate::locked::lock;
@@ -150,8 +150,8 @@ impl Recordings {
     }
 }
 
-fn job<P>(op: &'static str, params: P, deadline: f64, memory: u64) -> CheckJob<P> {
-    CheckJob::of_work(op, "a recording", params, (deadline, memory))
+fn job<P>(op: &'static str, params: P, deadline: f64, memory: u64) -> CopyJob<P> {
+    CopyJob::without_text(op, "a recording", params, (deadline, memory))
 }
 
 /// Returns the number of the recording of a call that is about to be awaited; see
@@ -182,7 +182,7 @@ pub(super) async fn record_call(
 /// Makes a copy and keeps it. `number` is that of the recording, if it has one already.
 async fn keep<P: Serialize>(
     recordings: &Arc<Recordings>,
-    job_of_copy: CheckJob<P>,
+    job_of_copy: CopyJob<P>,
     seconds: f64,
     number: Option<u64>,
 ) -> Result<Recording, ImageError> {

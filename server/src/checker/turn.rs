@@ -44,7 +44,7 @@ pub(super) struct Turns {
 }
 
 /// Returns the maximum number of copies at once, in addition to the one for the text being edited.
-pub fn copies_at_once() -> usize {
+pub fn max_copies() -> usize {
     std::thread::available_parallelism().map_or(MIN_COPIES, usize::from).clamp(MIN_COPIES, MAX_COPIES)
 }
 

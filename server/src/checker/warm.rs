@@ -13,7 +13,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
 use super::forked::{ForkedCheck, Forker};
-use super::job::CheckJob;
+use super::job::CopyJob;
 use super::report::LINE_LIMIT;
 use super::turn::Turn;
 use crate::image::api::CheckParams;
@@ -148,7 +148,7 @@ impl WarmCopies {
             }
             *slot = Some(claims.clone());
         }
-        let job = CheckJob::waiting(wanted);
+        let job = CopyJob::warm(wanted);
         let keep = {
             let copies = self.clone();
             async move {
@@ -166,7 +166,7 @@ impl WarmCopies {
     }
 
     /// Makes a warm copy. Returns `None` if none can be made or used now.
-    async fn warm_up(&self, job: &CheckJob<WarmParams>) -> Option<WarmCopy> {
+    async fn warm_up(&self, job: &CopyJob<WarmParams>) -> Option<WarmCopy> {
         let instance = self.forker.runtime.instance().await.ok()?;
         world(&instance, None).await?;
         let mut forked = self.forker.start(job, None, false).await.ok()?;

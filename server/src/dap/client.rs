@@ -21,16 +21,16 @@ pub struct Client {
 
 impl Client {
     /// Creates a client and starts a thread that reads messages from `stream`. The thread calls
-    /// `each` with the messages in order, and with `None` at the end of the connection.
+    /// `on_message` with the messages in order, and with `None` at the end of the connection.
     ///
     /// # Errors
     /// The stream could not be duplicated.
-    pub fn new(stream: UnixStream, each: impl Fn(Option<Value>) + Send + 'static) -> io::Result<Client> {
+    pub fn new(stream: UnixStream, on_message: impl Fn(Option<Value>) + Send + 'static) -> io::Result<Client> {
         let mut read = stream.try_clone()?;
         std::thread::spawn(move || {
-            // An error is not reported: `each` receives `None` in any case.
-            let _ = read_messages(&mut read, &|message| each(Some(message)));
-            each(None);
+            // An error is not reported: `on_message` receives `None` in any case.
+            let _ = read_messages(&mut read, &|message| on_message(Some(message)));
+            on_message(None);
         });
         Ok(Client { stream, seq: 0 })
     }
@@ -54,20 +54,20 @@ impl Drop for Client {
     }
 }
 
-fn read_messages(read: &mut impl Read, each: &dyn Fn(Value)) -> io::Result<()> {
+fn read_messages(read: &mut impl Read, on_message: &dyn Fn(Value)) -> io::Result<()> {
     let mut buffer = FrameBuffer::new(MAX_BODY);
-    let mut piece = vec![0; READ_SIZE];
+    let mut chunk = vec![0; READ_SIZE];
     loop {
         while let Some(frame) = buffer.next() {
             match frame {
-                Frame::Body(body) => each(serde_json::from_slice(body)?),
+                Frame::Body(body) => on_message(serde_json::from_slice(body)?),
                 Frame::TooLong(length) => tracing::warn!(length, "a message of the host was skipped: it is too long"),
                 Frame::Malformed(why) => tracing::warn!(why, "a message of the host was skipped"),
             }
         }
-        match read.read(&mut piece) {
+        match read.read(&mut chunk) {
             Ok(0) => return Ok(()),
-            Ok(length) => buffer.room().extend_from_slice(&piece[..length]),
+            Ok(length) => buffer.room().extend_from_slice(&chunk[..length]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

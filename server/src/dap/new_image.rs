@@ -42,7 +42,7 @@ pub(super) async fn wait_until_set(connection: &Connection) -> Result<(), ImageE
     if lock(&connection.requested_breakpoints).files.is_empty() && lock(&connection.break_on).is_empty() {
         return Ok(());
     }
-    connection.session.image_is_there().await?;
+    connection.session.wait_until_ready().await?;
     set_all(connection, false).await;
     Ok(())
 }

@@ -78,13 +78,13 @@ pub(super) enum HostLocation {
 
 /// Asks the process of this user that holds the claim where its directory is. The process may have
 /// to create the directory first. Returns `None` if no process holds the claim, or if it has not
-/// answered when `over` returns true.
-pub(super) fn ask(runtime: &RuntimeDir, over: impl FnMut() -> bool) -> Option<HostLocation> {
+/// answered when `is_over` returns true.
+pub(super) fn ask(runtime: &RuntimeDir, is_over: impl FnMut() -> bool) -> Option<HostLocation> {
     #[cfg(target_os = "linux")]
-    return linux::ask(runtime, over);
+    return linux::ask(runtime, is_over);
     #[cfg(not(target_os = "linux"))]
     {
-        let _ = (runtime, over);
+        let _ = (runtime, is_over);
         None
     }
 }
@@ -117,7 +117,7 @@ mod linux {
     const ANSWER_LOST: u8 = b'-';
     /// The longest answer, in bytes.
     const MAX_ANSWER_BYTES: u64 = 4096;
-    /// The interval at which the asking process calls `over`.
+    /// The interval at which the asking process calls `is_over`.
     const ASK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
     /// Returns the name for this user and this workspace's runtime directory.
@@ -170,7 +170,7 @@ mod linux {
         }
     }
 
-    pub(super) fn ask(runtime: &RuntimeDir, mut over: impl FnMut() -> bool) -> Option<HostLocation> {
+    pub(super) fn ask(runtime: &RuntimeDir, mut is_over: impl FnMut() -> bool) -> Option<HostLocation> {
         fault::point(Call::Connect).ok()?;
         let stream = connect(&name(runtime)).ok()?;
         let holder = our_peer(&stream)?;
@@ -181,7 +181,7 @@ mod linux {
         while let Err(error) = (&stream).take(MAX_ANSWER_BYTES).read_to_end(&mut answer) {
             let waits = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
             // Another error: the holder has left without an answer.
-            if !waits || over() {
+            if !waits || is_over() {
                 return None;
             }
         }

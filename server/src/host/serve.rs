@@ -147,9 +147,9 @@ async fn accept(
 ) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut listener = UnixListener::from_std(elected.listener()?)?;
-    let mut look = tokio::time::interval(POLL_INTERVAL);
+    let mut poll = tokio::time::interval(POLL_INTERVAL);
     let resident = memory::Resident::default();
-    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -160,7 +160,7 @@ async fn accept(
     let mut deadline = linger.map(|linger| Instant::now() + linger.max(FIRST_CLIENT_WAIT));
     let (mut place, mut ordered) = (State::InPlace, true);
     loop {
-        let lonely = async {
+        let idle_timeout = async {
             match deadline {
                 Some(deadline) => tokio::time::sleep_until(deadline).await,
                 None => std::future::pending().await,
@@ -192,7 +192,7 @@ async fn accept(
                 deadline = if here { None } else { linger.map(|linger| Instant::now() + linger) };
             }
             () = folders.changed() => record_folders(elected, services, &mut folders).await,
-            _ = look.tick() => {
+            _ = poll.tick() => {
                 resident.release_unused(release_checks_left > 0);
                 release_checks_left = release_checks_left.saturating_sub(1);
                 place = look_after(elected, services, &mut listener).await?;
@@ -201,7 +201,7 @@ async fn accept(
                     break;
                 }
             },
-            () = lonely => {
+            () = idle_timeout => {
                 if lifetime.close_if_empty() {
                     tracing::info!("nobody has been here for a while: leaving");
                     break;

@@ -14,7 +14,7 @@ use super::name_index::NameIndex;
 use super::places::Target;
 use super::texts::{OpenText, Texts};
 use crate::image::api::Operation;
-use crate::image::api::symbols::{Known, Symbol, SymbolPart};
+use crate::image::api::symbols::{Symbol, SymbolAnswer, SymbolPart};
 use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::document::Document;
@@ -52,7 +52,7 @@ pub trait Backend: Send + Sync {
         name: &str,
         package: Option<&str>,
         want: &[SymbolPart],
-    ) -> impl Future<Output = Result<Known, ImageError>> + Send {
+    ) -> impl Future<Output = Result<SymbolAnswer, ImageError>> + Send {
         self.query(Symbol::at(name.to_owned(), package.map(str::to_owned), want))
     }
 
@@ -67,18 +67,18 @@ pub trait Backend: Send + Sync {
         name: &str,
         package: Option<&str>,
         want: &[SymbolPart],
-    ) -> impl Future<Output = Result<Known, ImageError>> + Send {
+    ) -> impl Future<Output = Result<SymbolAnswer, ImageError>> + Send {
         let asked = self.symbol(name, package, want);
         async {
             match asked.await {
-                Err(error) if !error.is_unanswered() => Ok(Known::default()),
+                Err(error) if !error.is_unanswered() => Ok(SymbolAnswer::default()),
                 answer => answer,
             }
         }
     }
 
     /// Returns the latest definition of each kind of a known symbol that was made through Consort.
-    fn latest_made(&self, known: &Known) -> Vec<RecordedDefinition> {
+    fn latest_made(&self, known: &SymbolAnswer) -> Vec<RecordedDefinition> {
         let home = known.facts.as_ref().and_then(|facts| Some((facts.package.as_deref()?, &facts.name)));
         let Some((package, name)) = home else { return Vec::new() };
         let mut made = self.definitions_on_record(package, name);
@@ -90,7 +90,7 @@ pub trait Backend: Send + Sync {
 
     /// Returns the provenance of a known symbol for an agent: a line for its latest definition of
     /// each kind. Returns `None` if no definition was made through Consort.
-    fn made_by(&self, known: &Known) -> Option<String> {
+    fn made_by(&self, known: &SymbolAnswer) -> Option<String> {
         let lines: Vec<String> = self.latest_made(known).into_iter().map(|one| one.sentence).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }

@@ -11,7 +11,7 @@ use super::context::{Backend, Context};
 use super::manuals::Manuals;
 use super::references::{self, Kind, Referred};
 use super::{described, enclosing, places, source_location};
-use crate::image::api::symbols::{ClassDetails, Documentation, Known, Symbol, SymbolPart};
+use crate::image::api::symbols::{ClassDetails, Documentation, Symbol, SymbolAnswer, SymbolPart};
 use crate::model::image::ImageError;
 use crate::text::position::line_column;
 
@@ -132,7 +132,7 @@ async fn of_kinds<B: Backend>(
     (references.iter().map(one).collect(), incomplete)
 }
 
-fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Description {
+fn describe(asked: &str, known: &SymbolAnswer, defined: &[places::Defined]) -> Description {
     let facts = known.facts.as_ref();
     let symbol = known.printed.clone().unwrap_or_else(|| asked.to_owned());
     let entry = |one: &Documentation| {
@@ -171,7 +171,7 @@ fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Descript
     }
 }
 
-fn render(description: &Description, known: &Known) -> String {
+fn render(description: &Description, known: &SymbolAnswer) -> String {
     if let Some(note) = &description.note {
         return note.clone();
     }

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use super::context::RecordedDefinition;
 use super::places::Defined;
-use crate::image::api::symbols::{Facts, Known, PackageFacts};
+use crate::image::api::symbols::{Facts, PackageFacts, SymbolAnswer};
 use crate::shown;
 
 /// The facts about a name that a description shows.
 #[derive(Debug, Default)]
 pub struct Described<'a> {
     /// The data of the image about the name.
-    pub known: Option<&'a Known>,
+    pub known: Option<&'a SymbolAnswer>,
     /// The locations of the name's definitions.
     pub defined: &'a [Defined],
     /// The definitions made through Consort, from [`super::context::Backend::latest_made`].

@@ -76,7 +76,7 @@ impl<'t> Source<'t> {
         let found = self.keys.selected(selector, operator);
         match found.as_slice() {
             [one] => Ok(*one),
-            found => Err(self.not_alone(found, operator, name)),
+            found => Err(self.not_found_or_ambiguous(found, operator, name)),
         }
     }
 
@@ -84,7 +84,7 @@ impl<'t> Source<'t> {
     ///
     /// # Errors
     /// The form does not balance.
-    pub(super) fn is_whole(&self, target: &Definition) -> Result<(), Refusal> {
+    pub(super) fn check_whole(&self, target: &Definition) -> Result<(), Refusal> {
         let start = self.tree.node(target.outer).start;
         let forms = self.scan.forms();
         let after = forms.partition_point(|form| form.bytes.start <= start);
@@ -224,7 +224,7 @@ fn is_dot_of_pair(tree: &Tree, id: NodeId) -> bool {
 
 impl Source<'_> {
     /// Returns the refusal for the case that no definition or several were `found`.
-    fn not_alone(&self, found: &[usize], operator: &str, name: &str) -> Refusal {
+    fn not_found_or_ambiguous(&self, found: &[usize], operator: &str, name: &str) -> Refusal {
         let (all, tree) = (self.all, self.tree);
         if found.is_empty() {
             let wanted = operator_of(all, operator);
@@ -291,7 +291,7 @@ pub(super) struct Change {
     pub(super) range: std::ops::Range<usize>,
     pub(super) by: String,
     /// The numbers of bytes at the start and at the end of `by` that are not content.
-    pub(super) around: (usize, usize),
+    pub(super) padding: (usize, usize),
 }
 
 impl Source<'_> {
@@ -302,7 +302,7 @@ impl Source<'_> {
         // both kinds.
         let same = old == content || old.replace("\r\n", "\n") == content.replace("\r\n", "\n");
         let by = if same { old.to_owned() } else { self.guarded_end(content, node.end) };
-        Change { range: node.start..node.end, by, around: (0, 0) }
+        Change { range: node.start..node.end, by, padding: (0, 0) }
     }
 
     /// Returns the content. If it ends in a comment that would include the following text, a line
@@ -348,7 +348,7 @@ impl Source<'_> {
             at = node.start;
         }
         let gap = self.line_break().repeat(2) + indentation(text, at);
-        Change { range: at..at, by: format!("{content}{gap}"), around: (0, gap.len()) }
+        Change { range: at..at, by: format!("{content}{gap}"), padding: (0, gap.len()) }
     }
 
     fn after(&self, outer: NodeId, content: &str) -> Change {
@@ -364,7 +364,7 @@ impl Source<'_> {
             at = comment.end;
         }
         let content = self.guarded_end(content.to_owned(), at);
-        Change { range: at..at, by: format!("{gap}{content}"), around: (gap.len(), 0) }
+        Change { range: at..at, by: format!("{gap}{content}"), padding: (gap.len(), 0) }
     }
 
     /// Returns the range of the text on which an operation at a form depends. Edits whose ranges

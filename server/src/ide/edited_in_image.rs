@@ -7,7 +7,7 @@ use crate::text::recorded_definitions;
 
 /// Returns sentences about whether the image has the file's current definitions, each after a
 /// space. Definitions for which this is not known are left out.
-pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
+pub async fn describe_image_state<B: Backend>(backend: &B, edits: &Edits) -> String {
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut old, mut same, mut none) = (Vec::new(), Vec::new(), Vec::new());
     let mut wanted: Vec<(String, recorded_definitions::Definition)> = Vec::new();
@@ -31,7 +31,7 @@ pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
             .unwrap_or_default();
         let latest = through_consort.iter().find(|one| one.kind == made.kind && one.method == made.method_in(&package));
         // The recorded text of a long form is clipped and cannot be compared.
-        let is_whole = |text: &str| text.chars().count() < recorded_definitions::TEXT;
+        let is_whole = |text: &str| text.chars().count() < recorded_definitions::MAX_TEXT_CHARS;
         if latest.is_some_and(|latest| {
             latest.digest == made.digest || is_whole(&made.text) && squeezed(&latest.text) == squeezed(&made.text)
         }) {
@@ -79,7 +79,7 @@ mod tests {
         };
         let edits: Vec<FormEdit> = contents.iter().map(edit).collect();
         let edits = edit_all("(in-package :app)\n(defun f (x) x)", &edits).expect("an edit");
-        let sentences = run(image_has(image, &edits));
+        let sentences = run(describe_image_state(image, &edits));
         expected.assert_eq(if sentences.is_empty() { "nothing" } else { sentences.trim() });
     }
 

@@ -18,7 +18,7 @@ pub enum AttemptFacts {
     /// The attempt ended in the stack of the failure.
     Ended(ActionFacts),
     /// The evaluation continued.
-    WentOn {
+    Continued {
         /// The status, always `tried`.
         status: &'static str,
         /// The outcome that the evaluation would have had.
@@ -51,7 +51,7 @@ pub fn outcome(tried: AttemptOutcome) -> (String, AttemptFacts, bool) {
         "; Tried in a copy: this is what the evaluation would have answered. The image is as it was.\n\n{}",
         evaluate::render(&evaluation)
     );
-    (text, AttemptFacts::WentOn { status: "tried", outcome: Box::new(evaluation) }, failed)
+    (text, AttemptFacts::Continued { status: "tried", outcome: Box::new(evaluation) }, failed)
 }
 
 #[cfg(test)]

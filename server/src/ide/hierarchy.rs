@@ -10,7 +10,7 @@ use super::enclosing::{self, Enclosing};
 use super::index::Snapshot;
 use super::places::{self, Target};
 use super::texts::{Text, Texts};
-use crate::image::api::symbols::{Known, SymbolPart};
+use crate::image::api::symbols::{SymbolAnswer, SymbolPart};
 use crate::text::Span;
 
 /// A definition in a hierarchy.
@@ -71,22 +71,22 @@ impl<'a, B: Backend> Lookup<'a, B> {
     }
 
     /// Returns what the image knows about a symbol, or nothing if the image does not answer.
-    pub(super) async fn known(&mut self, named: &Named, want: &[SymbolPart]) -> Known {
+    pub(super) async fn known(&mut self, named: &Named, want: &[SymbolPart]) -> SymbolAnswer {
         if self.unavailable {
-            return Known::default();
+            return SymbolAnswer::default();
         }
         match self.context.symbol(&named.name, named.package.as_deref(), want).await {
             Ok(known) => known,
             Err(_) => {
                 self.unavailable = true;
-                Known::default()
+                SymbolAnswer::default()
             }
         }
     }
 
     /// Returns the definitions of a symbol whose kind is `wanted`: those that the image knows, and
     /// those in texts that are not loaded.
-    pub(super) async fn defined(&mut self, known: &Known, named: &Named, wanted: fn(&str) -> bool) -> Vec<Item> {
+    pub(super) async fn defined(&mut self, known: &SymbolAnswer, named: &Named, wanted: fn(&str) -> bool) -> Vec<Item> {
         let mut found = Vec::new();
         for one in places::defined(known, &mut self.texts).await {
             let (Some(text), Some(place)) = (one.text, one.place) else { continue };

@@ -112,12 +112,12 @@ fn definition(tree: &Tree, outer: NodeId, depth: usize) -> Option<Definition> {
 /// Returns the text in one line, at most `MAX_CHARS` characters of it.
 fn short(text: &str) -> String {
     const MAX_CHARS: usize = 60;
-    let line = normal(text);
+    let line = single_spaced_lowercase(text);
     if line.chars().count() <= MAX_CHARS { line } else { line.chars().take(MAX_CHARS).chain("...".chars()).collect() }
 }
 
 /// Returns the text with single spaces, in lower case.
-pub fn normal(text: &str) -> String {
+pub fn single_spaced_lowercase(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
@@ -159,7 +159,7 @@ fn specializers(tree: &Tree, lambda_list: NodeId) -> Vec<String> {
 }
 
 fn specializer(tree: &Tree, id: NodeId) -> String {
-    tree.symbol(id).map_or_else(|| normal(tree.text_of(id)), |symbol| symbol.name.to_lowercase())
+    tree.symbol(id).map_or_else(|| single_spaced_lowercase(tree.text_of(id)), |symbol| symbol.name.to_lowercase())
 }
 
 impl Definition {

@@ -9,7 +9,7 @@ use ropey::Rope;
 
 use super::texts::{Text, Texts};
 use crate::file_uri::uri_of_path;
-use crate::image::api::symbols::{Definition, Known};
+use crate::image::api::symbols::{Definition, SymbolAnswer};
 use crate::text::Span;
 use crate::text::definitions::{self, Hint, Place};
 use crate::text::position::{LineColumn, line_column};
@@ -93,7 +93,7 @@ impl Defined {
 }
 
 /// Returns all definitions that the image knows, each in its text.
-pub async fn defined(known: &Known, texts: &mut Texts) -> Vec<Defined> {
+pub async fn defined(known: &SymbolAnswer, texts: &mut Texts) -> Vec<Defined> {
     let features = known.features.as_deref().unwrap_or_default();
     let mut all: Vec<Defined> = Vec::new();
     for definition in &known.definitions {
@@ -143,7 +143,7 @@ fn hint<'a>(definition: &'a Definition, features: &'a [String]) -> Hint<'a> {
 /// Returns the definitions of a name as written that the image knows. If there are none, or there
 /// is no image, returns those in the texts.
 pub async fn defined_anywhere(
-    known: Option<&Known>,
+    known: Option<&SymbolAnswer>,
     written: &str,
     package: Option<&str>,
     texts: &mut Texts,
@@ -154,7 +154,7 @@ pub async fn defined_anywhere(
 /// Returns the definitions as [`defined_anywhere`] does, restricted to those that `meant` accepts.
 /// If the image knows none of these, the texts are searched.
 pub async fn defined_where(
-    known: Option<&Known>,
+    known: Option<&SymbolAnswer>,
     written: &str,
     package: Option<&str>,
     texts: &mut Texts,

@@ -14,7 +14,7 @@ use super::index::Snapshot;
 use super::references::{self, Kind};
 use super::testing;
 use super::texts::{Text, Texts};
-use crate::image::api::symbols::{Known, SymbolPart};
+use crate::image::api::symbols::{SymbolAnswer, SymbolPart};
 use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::datum::Form;
@@ -45,7 +45,7 @@ pub struct DependentForms {
     /// The definitions to compile again: macros first, then the others in the order of the files.
     pub again: Vec<DependentForm>,
     /// The definitions that are not compiled again, each with the reason.
-    pub left: Vec<(DependentForm, String)>,
+    pub not_recompiled: Vec<(DependentForm, String)>,
 }
 
 /// Returns the forms that use the definitions of a global name as written in a package.
@@ -75,12 +75,12 @@ pub async fn dependent_forms<B: Backend>(context: &Context<B>, named: &Named) ->
             }
         }
     }
-    let mut sorting = Sorting { context, index: &index, meant: &meant, states: HashMap::new() };
+    let mut classifier = Classifier { context, index: &index, meant: &meant, states: HashMap::new() };
     let mut dependents = DependentForms::default();
     for ((_, span), text) in forms {
-        match sorting.sort(text, span).await? {
+        match classifier.classify(text, span).await? {
             Some((dependent, None)) => dependents.again.push(dependent),
-            Some((dependent, Some(why))) => dependents.left.push((dependent, why)),
+            Some((dependent, Some(why))) => dependents.not_recompiled.push((dependent, why)),
             None => {}
         }
     }
@@ -89,7 +89,7 @@ pub async fn dependent_forms<B: Backend>(context: &Context<B>, named: &Named) ->
 }
 
 /// Returns true if a name is that of a class, structure, condition or type.
-fn is_type(index: &Snapshot, meant: &TextSymbol, known: &Known) -> bool {
+fn is_type(index: &Snapshot, meant: &TextSymbol, known: &SymbolAnswer) -> bool {
     let is_type = |kind: &str| matches!(kind, "class" | "structure" | "condition" | "type");
     let facts = known.facts.iter().flat_map(|facts| &facts.kinds).any(|kind| is_type(kind));
     facts || !indexed(index, meant, is_type).is_empty()
@@ -109,7 +109,7 @@ async fn names(index: &Snapshot, texts: &mut Texts, named: &Named) -> Vec<Named>
 }
 
 /// The decision which forms are compiled again, with the data that it needs.
-struct Sorting<'a, B> {
+struct Classifier<'a, B> {
     context: &'a Context<B>,
     index: &'a Snapshot,
     meant: &'a TextSymbol,
@@ -118,10 +118,10 @@ struct Sorting<'a, B> {
     states: HashMap<PathBuf, HashMap<usize, State>>,
 }
 
-impl<B: Backend> Sorting<'_, B> {
+impl<B: Backend> Classifier<'_, B> {
     /// Returns the form, and the reason not to compile it again, if any. Returns `None` if the form
     /// defines the name itself or a package.
-    async fn sort(
+    async fn classify(
         &mut self,
         text: Arc<Text>,
         span: Span,
@@ -226,7 +226,7 @@ mod tests {
             out += "\n";
         };
         dependents.again.iter().for_each(|dependent| line(dependent, ""));
-        dependents.left.iter().for_each(|(dependent, why)| line(dependent, &format!("- {why}")));
+        dependents.not_recompiled.iter().for_each(|(dependent, why)| line(dependent, &format!("- {why}")));
         expected.assert_eq(&out);
     }
 
@@ -318,7 +318,11 @@ mod tests {
         let named = Named { name: "m".into(), package: Some("LIB".into()) };
         let dependents = run(dependent_forms(&context, &named)).expect("an image");
         assert!(dependents.again.is_empty());
-        assert!(dependents.left.iter().all(|(_, why)| why.contains("another text")), "{:?}", dependents.left);
-        assert_eq!(dependents.left.len(), 1);
+        assert!(
+            dependents.not_recompiled.iter().all(|(_, why)| why.contains("another text")),
+            "{:?}",
+            dependents.not_recompiled
+        );
+        assert_eq!(dependents.not_recompiled.len(), 1);
     }
 }

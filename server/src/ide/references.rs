@@ -13,7 +13,7 @@ use super::named_symbols;
 use super::places::{self, Defined, Target};
 use super::texts::{Text, Texts};
 use crate::image::api::name_operations::{Named, ReferenceCount};
-use crate::image::api::symbols::{Known, Reference, SymbolPart};
+use crate::image::api::symbols::{Reference, SymbolAnswer, SymbolPart};
 use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::cancellation;
@@ -248,7 +248,7 @@ async fn all<B: Backend>(
     context: &Context<B>,
     written: &str,
     package: Option<&str>,
-    (known, index): (&Known, &Snapshot),
+    (known, index): (&SymbolAnswer, &Snapshot),
     texts: &mut Texts,
     step: Step<'_>,
 ) -> Vec<Referred> {
@@ -319,7 +319,7 @@ async fn all<B: Backend>(
 /// Returns the places of the references that the image reports: each mention in the referring
 /// definition, or the definition's name if there is no mention.
 async fn recorded(
-    known: &Known,
+    known: &SymbolAnswer,
     key: &str,
     special: bool,
     kind_of: impl Fn(&kinds::Use) -> Kind,
@@ -407,7 +407,7 @@ struct SamePackages<'a, B> {
     context: &'a Context<B>,
     key: &'a str,
     package: Option<&'a str>,
-    known: &'a Known,
+    known: &'a SymbolAnswer,
     answers: HashMap<String, bool>,
 }
 

@@ -208,7 +208,8 @@ fn is_disabled(tree: &Tree, guarded: NodeId) -> bool {
         return false;
     }
     let sign = if tree.text_of(guarded).starts_with("#+") { "#+" } else { "#-" };
-    features::ALWAYS_FALSE_CONDITIONALS.contains(&(sign.to_owned() + &super::outline::normal(written)).as_str())
+    features::ALWAYS_FALSE_CONDITIONALS
+        .contains(&(sign.to_owned() + &super::outline::single_spaced_lowercase(written)).as_str())
 }
 
 /// Returns true for the digits behind `#x`, `#b`, `#o` or `#36r`.

@@ -8,7 +8,7 @@ use super::context::{Backend, Context};
 use super::definition_in_index::Named;
 use super::indexed_definitions;
 use super::places::{self, Defined};
-use crate::image::api::symbols::{Known, Symbol, SymbolPart};
+use crate::image::api::symbols::{Symbol, SymbolAnswer, SymbolPart};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 
@@ -114,7 +114,7 @@ pub async fn find<B: Backend>(
 
 impl Locations {
     /// Builds the result from the definitions found. `asked` is the name in the request.
-    pub fn new(asked: &str, known: Option<&Known>, defined: &[Defined], kinds: Option<&[&str]>) -> Locations {
+    pub fn new(asked: &str, known: Option<&SymbolAnswer>, defined: &[Defined], kinds: Option<&[&str]>) -> Locations {
         let symbol = known.and_then(|known| known.printed.clone()).unwrap_or_else(|| asked.to_owned());
         let wanted = |one: &&Defined| kinds.is_none_or(|kinds| kinds.contains(&one.kind.as_str()));
         let definitions: Vec<Map<String, Value>> = defined.iter().filter(wanted).map(fields).collect();
@@ -173,7 +173,7 @@ pub fn fields(one: &Defined) -> Map<String, Value> {
     fields
 }
 
-fn why_nothing_is_found(asked: &str, known: Option<&Known>, defined: &[Defined]) -> String {
+fn why_nothing_is_found(asked: &str, known: Option<&SymbolAnswer>, defined: &[Defined]) -> String {
     let kinds = known.and_then(|known| known.facts.as_ref()).map(|facts| facts.kinds.join(", ")).unwrap_or_default();
     if !defined.is_empty() {
         let mut there: Vec<&str> = defined.iter().map(|one| one.kind.as_str()).collect();

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::outline::{Definition, definitions, normal};
+use super::outline::{Definition, definitions, single_spaced_lowercase};
 use crate::text::cancellation;
 use crate::text::definitions::is_definer;
 use crate::text::scanner::{Scanner, TokenKind};
@@ -258,7 +258,11 @@ fn in_sections(symbols: Vec<Symbol>, headings: &[(String, Range<usize>)], end: u
 
 fn normal_heading(name: &str) -> String {
     const MAX_CHARS: usize = 80;
-    if normal(name).chars().count() <= MAX_CHARS { name.to_owned() } else { name.chars().take(MAX_CHARS).collect() }
+    if single_spaced_lowercase(name).chars().count() <= MAX_CHARS {
+        name.to_owned()
+    } else {
+        name.chars().take(MAX_CHARS).collect()
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use super::context::{Backend, Context};
 use super::index::{Found, Limits, search};
 use super::places::{self, Defined};
-use crate::image::api::symbols::{Apropos, Known};
+use crate::image::api::symbols::{Apropos, SymbolAnswer};
 
 /// The maximum number of symbols in an answer.
 const LIMIT: usize = 200;
@@ -34,7 +34,11 @@ pub async fn symbols<B: Backend>(context: &Context<B>, query: &str) -> Vec<Symbo
     let mut texts = context.texts();
     let mut loaded: Vec<Defined> = Vec::new();
     for symbol in answer.symbols.into_iter().filter(|symbol| symbol.package != "COMMON-LISP") {
-        let known = Known { definitions: symbol.definitions, features: answer.features.clone(), ..Known::default() };
+        let known = SymbolAnswer {
+            definitions: symbol.definitions,
+            features: answer.features.clone(),
+            ..SymbolAnswer::default()
+        };
         for mut one in places::defined(&known, &mut texts).await {
             one.name = one.name.rsplit(':').next().unwrap_or(&one.name).to_owned();
             loaded.push(one);

@@ -263,7 +263,7 @@ impl Image {
 
     /// Notes a reload of code. A new image gets the noted reloads in the same order.
     pub fn replay_later(&self, replay: Replay) {
-        lock(&self.runtime.plan).replay(replay);
+        lock(&self.runtime.plan).remember_reload(replay);
     }
 
     /// Notes a reload of files that define `names`. `system` is the system that was reloaded, which

@@ -351,7 +351,7 @@ impl Link {
 
     /// Handles one frame. Returns the fault of a frame that cannot be used.
     fn receive(&self, line: &[u8], on_unsolicited: &impl Fn(Unsolicited)) -> Result<(), String> {
-        self.silence.frame();
+        self.silence.count_frame();
         let frame: Frame<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         match (frame.id, frame.event.as_deref()) {
             (id, Some(event)) => {

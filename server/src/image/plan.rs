@@ -99,7 +99,7 @@ impl Plan {
     }
 
     /// Notes that code was reloaded.
-    pub(crate) fn replay(&mut self, replay: Replay) {
+    pub(crate) fn remember_reload(&mut self, replay: Replay) {
         self.revision += 1;
         self.reloads.push(Reload::Code(replay));
         self.forget_superseded();
@@ -263,13 +263,13 @@ mod tests {
     #[test]
     fn the_newest_of_each_name_is_replayed() {
         let mut plan = Plan::default();
-        plan.replay(replay("f and g", &["F", "G"]));
+        plan.remember_reload(replay("f and g", &["F", "G"]));
         for count in 0..400 {
-            plan.replay(replay(&format!("f {count}"), &["F"]));
+            plan.remember_reload(replay(&format!("f {count}"), &["F"]));
         }
-        plan.replay(replay("nothing by name", &[]));
+        plan.remember_reload(replay("nothing by name", &[]));
         assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
-        plan.replay(replay("g", &["G"]));
+        plan.remember_reload(replay("g", &["G"]));
         assert_eq!(replayed(&plan), ["f 399", "nothing by name", "g"]);
         // The reload before the undone one is replayed again.
         plan.undone();
@@ -282,15 +282,15 @@ mod tests {
     fn a_reload_of_files_replaces_code_until_it_is_undone() {
         let mut plan = Plan::default();
         let [f, g] = ["F".to_owned(), "G".to_owned()];
-        plan.replay(replay("f and g", &["F", "G"]));
-        plan.replay(replay("nothing by name", &[]));
+        plan.remember_reload(replay("f and g", &["F", "G"]));
+        plan.remember_reload(replay("nothing by name", &[]));
         plan.reloaded_files(std::slice::from_ref(&f), true);
         assert_eq!(replayed(&plan), ["f and g", "nothing by name"], "the files do not define g");
         plan.reloaded_files(&[g], true);
         assert_eq!(replayed(&plan), ["nothing by name"]);
         plan.undone();
         assert_eq!(replayed(&plan), ["f and g", "nothing by name"]);
-        plan.replay(replay("f", &["F"]));
+        plan.remember_reload(replay("f", &["F"]));
         plan.reloaded_files(&[f], false);
         assert_eq!(replayed(&plan), ["f and g", "nothing by name"]);
         // The last reload cannot be undone, so the one before it is.

@@ -59,7 +59,7 @@ pub(crate) async fn restore(
         }
         say(format!("loading {}", step.name()));
         lock(&runtime.plan).set_current_step(Some(step.clone()));
-        let taken = take(instance, &step).await;
+        let taken = run_step(instance, &step).await;
         match taken {
             Ok(()) if matches!(step, Step::File(_, false)) => {}
             Ok(()) => result.restored.push(step.name()),
@@ -89,7 +89,7 @@ pub(crate) async fn repeat(runtime: &Runtime, instance: &Instance, init: bool) -
         if is_absent(&step) {
             continue;
         }
-        match take(instance, &step).await {
+        match run_step(instance, &step).await {
             Ok(()) => {}
             Err(Some(why)) => failed.push((step.name(), why)),
             Err(None) => return Err(()),
@@ -119,7 +119,7 @@ fn replayed(outcome: ReloadOutcome) -> EvalOutcome {
 ///
 /// # Errors
 /// The reason why the step failed, or `None` if the image died.
-async fn take(instance: &Instance, step: &Step) -> Result<(), Option<String>> {
+async fn run_step(instance: &Instance, step: &Step) -> Result<(), Option<String>> {
     let (call, limit) = match step {
         Step::File(path, required) => {
             let params = LoadFile { path, if_missing: if *required { "error" } else { "ignore" } };

@@ -153,7 +153,7 @@ impl Runtime {
     }
 
     /// Resolves once something has needed the image.
-    pub(crate) async fn note_needed(&self) {
+    pub(crate) async fn wait_until_needed(&self) {
         let mut needed = self.needed.subscribe();
         // The sender lives as long as `self`.
         let _ = needed.wait_for(|needed| *needed).await;
@@ -282,7 +282,7 @@ mod tests {
             let runtime = runtime();
             let waiting = runtime.clone();
             let supervisor = tokio::spawn(async move {
-                waiting.note_needed().await;
+                waiting.wait_until_needed().await;
                 waiting.enter(Phase::Dead("No Lisp.".into(), true));
             });
             runtime.start_if_idle();

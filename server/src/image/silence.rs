@@ -50,7 +50,7 @@ impl Default for Silence {
 
 impl Silence {
     /// Counts a frame.
-    pub(super) fn frame(&self) {
+    pub(super) fn count_frame(&self) {
         self.frames.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(silence.answer_in_time(pending::<()>()).await, Err(WAITED));
         assert_eq!(silence.answer_in_time(pending::<()>()).await, Err(SILENT));
         assert_eq!(silence.answer_in_time(ready(2)).await, Ok(2));
-        silence.frame();
+        silence.count_frame();
         assert_eq!(silence.answer_in_time(pending::<()>()).await, Err(WAITED));
     }
 
@@ -105,7 +105,7 @@ mod tests {
         let silence = Silence { limits: SHORT, ..Silence::default() };
         for _ in 0..2 {
             let sends = async {
-                silence.frame();
+                silence.count_frame();
                 pending::<()>().await;
             };
             assert_eq!(silence.answer_in_time(sends).await, Err(WAITED));

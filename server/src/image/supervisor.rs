@@ -136,7 +136,7 @@ impl Supervisor {
     /// Runs one image, from its start to its end. The process is stored in `running`, so that the
     /// caller can end the process after dropping this future.
     async fn life(&mut self, running: &mut Option<Running>) -> LifeEnd {
-        self.runtime.note_needed().await;
+        self.runtime.wait_until_needed().await;
         self.generation += 1;
         let runtime = self.runtime.clone();
         let config = runtime.config();

@@ -32,9 +32,9 @@ impl Questions {
         deadline: Duration,
     ) {
         let (peer, session, client) = (notifier.peer.clone(), notifier.session.clone(), notifier.client);
-        let rich = notifier.negotiated.approve;
+        let own_request = notifier.negotiated.approve;
         let task = tokio::spawn(async move {
-            let answer = if rich {
+            let answer = if own_request {
                 let answer = peer.request(ext::APPROVE, params(id, &request, deadline)).await;
                 answer.map(|answer| Answer::of(answer["decision"].as_str()))
             } else {

@@ -60,7 +60,7 @@ impl ClientChanges {
 
 /// Keeps the findings up to date until the client disconnects.
 pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
-    let mut image_changes = notifier.session.log().image_changes();
+    let mut finding_changes = notifier.session.log().finding_changes();
     let mut published = Published::default();
     loop {
         let (mut again, mut cancelled) = (None, false);
@@ -69,7 +69,7 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
         }
         let on = notifier.session.settings(notifier.client).await.check.workspace;
         if on && matches!(notifier.session.image_state(), ImageState::Ready { .. }) {
-            image_changes.mark_unchanged();
+            finding_changes.mark_unchanged();
             match with_progress(&notifier).await {
                 Ok(pass) => {
                     published.update(&notifier, &pass).await;
@@ -89,7 +89,7 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
         tokio::select! {
             () = notifier.peer.closed() => return,
             () = changes.next() => {}
-            changed = image_changes.changed(), if on => if changed.is_err() { return },
+            changed = finding_changes.changed(), if on => if changed.is_err() { return },
             () = at(again), if on => {}
             () = tokio::time::sleep(POLL_INTERVAL), if on && !cancelled => {}
         }
@@ -98,7 +98,7 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
             tokio::select! {
                 () = notifier.peer.closed() => return,
                 () = tokio::time::sleep(DEBOUNCE) => break,
-                changed = image_changes.changed() => if changed.is_err() { return },
+                changed = finding_changes.changed() => if changed.is_err() { return },
                 () = changes.next() => {}
             }
         }

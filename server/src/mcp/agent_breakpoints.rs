@@ -126,7 +126,7 @@ impl Resuming {
     /// Waits for the next event of the evaluation, which the caller has resumed.
     pub(crate) async fn next(mut self, progress: &Reporter) -> Option<NextEvent> {
         let waiting = self.waiting.take()?;
-        Some(progress.during(self.running.0.next_event(waiting), None).await)
+        Some(progress.report_during(self.running.0.next_event(waiting), None).await)
     }
 }
 
@@ -331,7 +331,7 @@ impl AgentBreakpoints {
         let answer = session.evaluate(client, request);
         let (tell, events) = mpsc::unbounded_channel();
         let task = Task(tokio::spawn(follow(session.clone(), answer, stops, tell)));
-        progress.during(self.next_event(Waiting { stop: 0, events, _task: task }), output).await
+        progress.report_during(self.next_event(Waiting { stop: 0, events, _task: task }), output).await
     }
 
     /// Takes the evaluation that waits in the stop, to resume it. No other call then gets its next

@@ -9,15 +9,15 @@ use super::partial_answers::Kept;
 use crate::locked::lock;
 
 /// The maximum number of bytes of text in an answer.
-pub(crate) const TEXT: usize = 4_000;
+pub(crate) const MAX_TEXT_BYTES: usize = 4_000;
 /// The maximum number of bytes of data beside the text, unless a tool sets another.
-pub(crate) const DATA: usize = 4_000;
+pub(crate) const MAX_DATA_BYTES: usize = 4_000;
 /// The maximum number of bytes of a string in the data that is also in the text. If it is longer,
 /// only its two ends are kept.
-const STRING: usize = 400;
+const MAX_STRING_BYTES: usize = 400;
 /// The maximum numbers of items of each list in oversized data, in the order in which they are
 /// tried.
-const ITEMS: [usize; 5] = [100, 50, 20, 10, 5];
+const ITEM_LIMITS: [usize; 5] = [100, 50, 20, 10, 5];
 
 /// The size limits of an answer.
 #[derive(Debug, Clone, Copy)]
@@ -32,9 +32,9 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// The limits for a tool whose output an agent need not read in full.
-    pub(crate) const DEFAULT: Limits = Limits { text: TEXT, data: DATA, string: STRING };
+    pub(crate) const DEFAULT: Limits = Limits { text: MAX_TEXT_BYTES, data: MAX_DATA_BYTES, string: MAX_STRING_BYTES };
     /// The limits for a tool whose caller sets the size.
-    pub(crate) const NONE: Limits = Limits { text: usize::MAX, data: usize::MAX, string: STRING };
+    pub(crate) const NONE: Limits = Limits { text: usize::MAX, data: usize::MAX, string: MAX_STRING_BYTES };
 }
 
 /// Shortens the text and the data of an answer to the limits. `full` is the text before parts of it
@@ -129,7 +129,9 @@ fn cut_strings(value: &mut Value, text: &str, readable: &[&str], most: usize) ->
                 return CutStrings::default();
             }
             let missing = !readable.iter().any(|text| has_lines(text, string));
-            *string = ends(string, STRING / 2, &|left| format!("[... {left} bytes: see the text or full-output ...]"));
+            *string = ends(string, MAX_STRING_BYTES / 2, &|left| {
+                format!("[... {left} bytes: see the text or full-output ...]")
+            });
             CutStrings { cut: true, missing }
         }
         Value::Array(items) => items.iter_mut().fold(CutStrings::default(), all),
@@ -154,7 +156,7 @@ fn has_lines(text: &str, string: &str) -> bool {
 /// the limit. Returns true if anything was left out.
 fn cut_lists(facts: &mut Value, limit: usize) -> bool {
     let mut cut = false;
-    for most in ITEMS {
+    for most in ITEM_LIMITS {
         if facts.to_string().len() <= limit {
             return cut;
         }
@@ -228,7 +230,10 @@ mod tests {
         assert!(
             shown.starts_with("[stdout]\nline 0 of ä loop\n") && shown.ends_with("line 1999 of ä loop\n\n=> :DONE")
         );
-        assert!(shown.len() < TEXT + 200 && shown.contains("bytes left out: full-output {\"handle\": 1}"), "{shown}");
+        assert!(
+            shown.len() < MAX_TEXT_BYTES + 200 && shown.contains("bytes left out: full-output {\"handle\": 1}"),
+            "{shown}"
+        );
         assert!(facts.to_string().len() < 600 && facts["full_output"] == 1, "{facts}");
         assert_eq!(facts["values"][0], ":DONE");
         assert_eq!(kept.text(1), Some(text.as_str()));
@@ -268,10 +273,10 @@ mod tests {
     fn long_lists_are_shortened_and_kept() {
         let names: Vec<String> = (0..1000).map(|number| format!("function SHOP::F{number}")).collect();
         let (_, facts, mut kept) = shortened("Reloaded", None, json!({"report": {"redefined": names}}));
-        assert!(facts.to_string().len() < DATA, "{facts}");
+        assert!(facts.to_string().len() < MAX_DATA_BYTES, "{facts}");
         assert!(kept.text(1).unwrap().contains("SHOP::F999"));
         let (_, facts, _) = shortened("x", None, json!({"a": "long ".repeat(10_000), "b": 1}));
-        assert!(facts.to_string().len() < DATA && facts["b"] == 1, "{facts}");
+        assert!(facts.to_string().len() < MAX_DATA_BYTES && facts["b"] == 1, "{facts}");
     }
 
     #[test]

@@ -15,9 +15,9 @@ use crate::locked::lock;
 use crate::private_file;
 
 /// The limit of one agent's part of the file, in bytes.
-const PART: usize = 64 << 10;
+const MAX_PART_BYTES: usize = 64 << 10;
 /// The limit of the file, in bytes. The file has room for more agents than a host has.
-const LIMIT: usize = 256 * PART;
+const MAX_FILE_BYTES: usize = 256 * MAX_PART_BYTES;
 
 /// The interval of the checks whether a bridge without a connection has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -79,7 +79,7 @@ impl BreakpointRecords {
     /// Reads the records of running bridges from the file, which a killed host may have left.
     /// Blocks.
     pub fn open(path: PathBuf, lives: fn(&BridgeKey) -> bool) -> Arc<BreakpointRecords> {
-        let read = match bounded_file::read(&path, LIMIT as u64) {
+        let read = match bounded_file::read(&path, MAX_FILE_BYTES as u64) {
             Ok(bytes) => serde_json::from_slice::<Vec<Record>>(&bytes).map_err(io::Error::other),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(error),
@@ -118,8 +118,8 @@ impl BreakpointRecords {
                 _ => Ok(()),
             };
         };
-        if bytes.len() > LIMIT {
-            let message = format!("the breakpoints of all agents take more than {LIMIT} bytes");
+        if bytes.len() > MAX_FILE_BYTES {
+            let message = format!("the breakpoints of all agents take more than {MAX_FILE_BYTES} bytes");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         private_file::replace(&self.path, &bytes)
@@ -157,9 +157,9 @@ impl BridgeRecord {
     /// There are too many breakpoints, and the record is unchanged. Or the file cannot be written.
     pub(crate) async fn keep(&self, files: KeptFiles) -> io::Result<()> {
         let part = Record { bridge: self.bridge, files };
-        if serde_json::to_vec(&part)?.len() > PART {
+        if serde_json::to_vec(&part)?.len() > MAX_PART_BYTES {
             let message = format!(
-                "with their paths and conditions, the breakpoints of an agent may take {PART} bytes, and these take more; the \
+                "with their paths and conditions, the breakpoints of an agent may take {MAX_PART_BYTES} bytes, and these take more; the \
                  earlier ones stay on record"
             );
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
@@ -297,7 +297,7 @@ mod tests {
         let (one, _) = record.connect(BRIDGE);
         let (other, _) = record.connect(OTHER);
         one.keep(files(5)).await.unwrap();
-        let condition = Some("x".repeat(PART));
+        let condition = Some("x".repeat(MAX_PART_BYTES));
         let long = KeptFiles::from([("/w/b.lisp".into(), vec![KeptPoint { line: 1, condition }])]);
         let error = one.keep(long).await.unwrap_err();
         assert!(error.to_string().contains("may take 65536 bytes"), "{error}");

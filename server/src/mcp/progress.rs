@@ -24,25 +24,25 @@ const MAX_LINE_CHARS: usize = 200;
 /// Reports the progress of one call to its client.
 #[derive(Debug)]
 pub(crate) struct Reporter {
-    to: Option<(Peer<RoleServer>, ProgressToken)>,
+    target: Option<(Peer<RoleServer>, ProgressToken)>,
     session: Option<Session>,
 }
 
 impl Reporter {
     /// Creates a reporter for the call with this token. Without a token nothing is sent.
     pub(crate) fn new(session: Session, peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
-        Reporter { to: token.map(|token| (peer, token)), session: Some(session) }
+        Reporter { target: token.map(|token| (peer, token)), session: Some(session) }
     }
 
     /// Creates a reporter that sends nothing.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
-        Reporter { to: None, session: None }
+        Reporter { target: None, session: None }
     }
 
     /// Returns true if the client requested progress.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.to.is_some()
+        self.target.is_some()
     }
 
     /// Returns the message that the image is suspended, if it is.
@@ -52,19 +52,19 @@ impl Reporter {
 
     /// Waits for `work` and returns its result. Meanwhile reports the elapsed seconds and the last
     /// line of output, or that the image is suspended.
-    pub(crate) async fn during<T>(
+    pub(crate) async fn report_during<T>(
         &self,
         work: impl Future<Output = T>,
         mut output: Option<mpsc::UnboundedReceiver<OutputChunk>>,
     ) -> T {
-        let Some((peer, token)) = &self.to else { return work.await };
+        let Some((peer, token)) = &self.target else { return work.await };
         tokio::pin!(work);
         let started = Instant::now();
         let mut tick = tokio::time::interval_at(started + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut line = LastLine::default();
         let mut output_due: Option<Instant> = None;
-        let mut told = 0.0;
+        let mut last_progress = 0.0;
         let mut ticks = 0_u32;
         loop {
             let due = async {
@@ -103,8 +103,8 @@ impl Reporter {
             output_due = None;
             let seconds = started.elapsed().as_secs_f64();
             // The protocol requires that the progress increases with every notification.
-            let progress = if seconds > told { seconds } else { told + 0.001 };
-            told = progress;
+            let progress = if seconds > last_progress { seconds } else { last_progress + 0.001 };
+            last_progress = progress;
             let message = suspended.or_else(|| line.take()).unwrap_or_else(|| format!("running for {seconds:.0} s"));
             let notification = ProgressNotificationParam::new(token.clone(), progress).with_message(message);
             if let Err(error) = peer.notify_progress(notification).await {
@@ -122,7 +122,7 @@ struct LastLine {
     /// The text after the last line break.
     partial: String,
     /// True if text was added since the line was taken.
-    fresh: bool,
+    changed: bool,
 }
 
 impl LastLine {
@@ -137,12 +137,12 @@ impl LastLine {
                 }
             }
         }
-        self.fresh = true;
+        self.changed = true;
     }
 
     /// Returns the last non-blank line, if there is one and text was added since the last call.
     fn take(&mut self) -> Option<String> {
-        if !std::mem::take(&mut self.fresh) {
+        if !std::mem::take(&mut self.changed) {
             return None;
         }
         let line = if self.partial.trim().is_empty() { &self.whole } else { &self.partial };

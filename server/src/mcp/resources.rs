@@ -163,7 +163,7 @@ async fn diagnostics(session: &Session) -> Value {
 
 /// Waits until a resource differs from `last`, and stores the new contents in `last`.
 pub(crate) async fn changed(session: &Session, uri: &str, last: &mut Option<String>) {
-    let (mut entries, mut image_changes) = (session.log().last(), session.log().image_changes());
+    let (mut entries, mut finding_changes) = (session.log().last(), session.log().finding_changes());
     let is_log = KnownResource::of(uri) == Some(KnownResource::Log);
     loop {
         let now = read(session, uri).await.ok();
@@ -177,7 +177,7 @@ pub(crate) async fn changed(session: &Session, uri: &str, last: &mut Option<Stri
             }
             _ => {}
         }
-        let change = if is_log { entries.changed().await } else { image_changes.changed().await };
+        let change = if is_log { entries.changed().await } else { finding_changes.changed().await };
         if change.is_err() {
             std::future::pending::<()>().await;
         }

@@ -279,7 +279,7 @@ impl Actor {
             Event::Interrupt { client, everything, reply } => self.interrupt(client, everything, reply),
             Event::Restart { client, reply } => {
                 let image = self.image.clone();
-                let job = Job::new(client, Kind::WorldChange, "restarting the image");
+                let job = Job::new(client, Kind::LoadOrRestart, "restarting the image");
                 self.jobs.start(job, reply, async move { image.restart().await });
             }
             Event::Status { reply } => self.status(reply),
@@ -297,7 +297,7 @@ impl Actor {
             }
             Event::AwaitRetry { state, question } => self.await_retry(state, question),
             Event::Withdrawn { request } => self.approvals.withdrawn(&request),
-            Event::Refused { request, why } => self.refused(*request, &why),
+            Event::LogRefusal { request, why } => self.log_refusal(*request, &why),
             Event::EditorNamed { editor, program } => self.approvals.note_program(editor, program),
             Event::UnsavedMarksFrom { editor, process } => self.documents.note_process(editor, process),
             Event::ShowsQuestions { editor } => {

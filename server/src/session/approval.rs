@@ -162,7 +162,7 @@ impl Session {
     /// Writes to the audit log a refusal that neither a person nor a setting decided: an approved
     /// file or argument has changed, or a tool refused before it asked for approval.
     pub fn refused(&self, request: ApprovalRequest, why: &str) {
-        self.send(Event::Refused { request: Box::new(request), why: why.to_owned() });
+        self.send(Event::LogRefusal { request: Box::new(request), why: why.to_owned() });
     }
 
     /// Records the program and process id of an editor. Other editors show them as the one who

@@ -98,7 +98,7 @@ struct ChainHandle {
 
 /// The chains of one document, and the state of its last edit.
 #[derive(Debug)]
-struct Followed {
+struct DocumentChains {
     current: Option<ChainHandle>,
     /// The chain that is being made, which replaces `current` when it is ready.
     pending: Option<ChainHandle>,
@@ -119,9 +119,9 @@ struct Followed {
     not_before: Option<Instant>,
 }
 
-impl Followed {
-    fn new(now: Instant) -> Followed {
-        Followed {
+impl DocumentChains {
+    fn new(now: Instant) -> DocumentChains {
+        DocumentChains {
             current: None,
             pending: None,
             number: 0,
@@ -148,7 +148,7 @@ impl Followed {
 /// The chains of all documents.
 #[derive(Debug)]
 pub(super) struct Chains {
-    documents: BTreeMap<Key, Followed>,
+    documents: BTreeMap<Key, DocumentChains>,
     next: u64,
     counts: ChainStatus,
     tasks: JoinSet<()>,
@@ -191,7 +191,7 @@ impl Chains {
         withheld: impl FnOnce() -> Vec<Span>,
         now: Instant,
     ) -> bool {
-        let followed = self.documents.entry(key.clone()).or_insert_with(|| Followed::new(now));
+        let followed = self.documents.entry(key.clone()).or_insert_with(|| DocumentChains::new(now));
         followed.number += 1;
         followed.edited = now;
         followed.whole_check = None;
@@ -237,7 +237,7 @@ impl Chains {
                     if self.counts.failed == 0 {
                         self.counts.why = None;
                     }
-                    self.fit(&key, memory, now);
+                    self.end_until_within(&key, memory, now);
                     (edited && self.documents.get(&key)?.current.is_some()).then_some(Effect::SendText)
                 }
                 ChainEvent::Ended(end) => {
@@ -275,7 +275,7 @@ impl Chains {
             ChainEvent::Takes(taken) => {
                 followed.current.as_mut()?.taken = taken;
                 let last = self.with_chains().max_by_key(|(_, followed)| followed.edited)?.0.clone();
-                self.fit(&last, memory, now);
+                self.end_until_within(&last, memory, now);
                 None
             }
             ChainEvent::Ended(end) => {
@@ -307,7 +307,7 @@ impl Chains {
 
     /// Handles the findings of a whole check of the current text. Returns the difference that
     /// [`Chains::compare`] finds.
-    pub(super) fn judged(&mut self, key: &Key, whole: &[Diagnostic]) -> Option<Difference> {
+    pub(super) fn whole_check_done(&mut self, key: &Key, whole: &[Diagnostic]) -> Option<Difference> {
         self.documents.get_mut(key)?.whole_check = Some(whole.to_vec());
         self.compare(key)
     }
@@ -380,7 +380,7 @@ impl Chains {
         Some((self.next, receiver))
     }
 
-    fn with_chains(&self) -> impl Iterator<Item = (&Key, &Followed)> {
+    fn with_chains(&self) -> impl Iterator<Item = (&Key, &DocumentChains)> {
         self.documents.iter().filter(|(_, followed)| followed.current.is_some() || followed.pending.is_some())
     }
 
@@ -388,11 +388,11 @@ impl Chains {
     fn end_oldest(&mut self, key: &Key) -> bool {
         let others = self.with_chains().filter(|(other, _)| *other != key);
         let oldest = others.min_by_key(|(_, followed)| followed.edited).map(|(other, _)| other.clone());
-        oldest.and_then(|oldest| self.documents.get_mut(&oldest)).map(Followed::end).is_some()
+        oldest.and_then(|oldest| self.documents.get_mut(&oldest)).map(DocumentChains::end).is_some()
     }
 
     /// Ends chains, the one of `key` last, until the rest take no more than `memory` bytes.
-    fn fit(&mut self, key: &Key, memory: u64, now: Instant) {
+    fn end_until_within(&mut self, key: &Key, memory: u64, now: Instant) {
         while self.memory() > memory {
             if !self.end_oldest(key)
                 && let Some(followed) = self.documents.get_mut(key)
@@ -410,7 +410,7 @@ impl Chains {
 
     /// Ends all chains, because the image has changed or is gone.
     pub(super) fn end_all(&mut self) {
-        self.documents.values_mut().for_each(Followed::end);
+        self.documents.values_mut().for_each(DocumentChains::end);
     }
 
     /// Handles the closing of a document.

@@ -13,7 +13,7 @@ use super::provenance::{MadeBy, ProvenanceEntry, loading};
 use super::record::outcome_line;
 use super::{
     CheckRequest, CheckSystemRequest, ClientId, EvalRequest, LoadRequest, SentJob, Session, SystemReport, calls,
-    settle, settle_job, settle_kept,
+    settle, settle_job, settle_keeping_result,
 };
 use crate::image::api::Operation;
 use crate::model::check::CheckReport;
@@ -119,7 +119,7 @@ impl Session {
     ) -> impl Future<Output = Result<LoadSystemOutcome, ImageError>> + Send + use<> {
         let (image, provenance, who) = (self.inner.image.clone(), self.inner.provenance.clone(), self.maker(client));
         let (what, name) = (loading(&load.system), load.system.clone());
-        let work = settle_kept(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
+        let work = settle_keeping_result(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
         let recorded = async move {
             let result = work.await;
             if let Ok(LoadSystemOutcome { loaded: true, files, .. }) = &result {
@@ -173,10 +173,10 @@ impl Session {
             // A reload records the source of its definitions itself after it has taken place.
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
             let doing = log::current().filter(|doing| doing.code.is_some() && !told);
-            let event = Event::RunOperation { client, description: what.clone(), kind: Kind::WorldChange, start };
+            let event = Event::RunOperation { client, description: what.clone(), kind: Kind::LoadOrRestart, start };
             let asked = SentJob { job: calls::job(|| self.send(event)), answer };
             async move {
-                let result = settle_kept(asked).await;
+                let result = settle_keeping_result(asked).await;
                 if result.is_ok()
                     && let Some(doing) = doing
                 {

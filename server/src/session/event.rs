@@ -199,7 +199,7 @@ pub(super) enum Event {
     Withdrawn { request: Box<ApprovalRequest> },
     /// Writes a refusal that no person and no rule made to the audit log: a bound file or argument
     /// has changed, or a tool refused before it asked.
-    Refused { request: Box<ApprovalRequest>, why: String },
+    LogRefusal { request: Box<ApprovalRequest>, why: String },
     /// The program and process id of an editor.
     EditorNamed { editor: ClientId, program: String },
     /// The unsaved texts of an editor are marked from now on.

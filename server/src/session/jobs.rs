@@ -36,7 +36,7 @@ pub(super) enum Kind {
     /// evaluation begins, and documents are checked again.
     Evaluation(usize),
     /// A load or a restart. At its end, documents are checked again.
-    WorldChange,
+    LoadOrRestart,
     /// The check of an open document.
     Document(Key),
     /// A question to a person, with its number.
@@ -70,7 +70,7 @@ pub(super) struct Answer(Box<dyn FnOnce() + Send>);
 
 impl Answer {
     /// Sends the answer. The caller may be gone.
-    pub(super) fn give(self) {
+    pub(super) fn send(self) {
         (self.0)();
     }
 }
@@ -104,7 +104,7 @@ impl Jobs {
         mut reply: oneshot::Sender<T>,
         work: impl Future<Output = T> + Send + 'static,
     ) {
-        let changes = matches!(job.kind, Kind::Evaluation(_) | Kind::WorldChange);
+        let changes = matches!(job.kind, Kind::Evaluation(_) | Kind::LoadOrRestart);
         self.spawn(job, async move {
             let result = tokio::select! {
                 () = reply.closed() => return (None, None),
@@ -115,7 +115,7 @@ impl Jobs {
             if changes {
                 return (None, Some(answer));
             }
-            answer.give();
+            answer.send();
             (None, None)
         });
     }
@@ -172,8 +172,8 @@ impl Jobs {
     }
 
     /// Returns true if a load or a restart is in progress.
-    pub(super) fn changes_image(&self) -> bool {
-        self.running.values().any(|(job, _)| job.kind == Kind::WorldChange)
+    pub(super) fn has_load_or_restart(&self) -> bool {
+        self.running.values().any(|(job, _)| job.kind == Kind::LoadOrRestart)
     }
 
     /// Returns the jobs in progress, the oldest first.

@@ -122,7 +122,7 @@ struct Shared {
     ring: Mutex<Ring>,
     last: watch::Sender<u64>,
     /// The number of changes of the image and of the documents' diagnostics.
-    image_changes: watch::Sender<u64>,
+    finding_changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -144,8 +144,8 @@ pub struct Running {
 
 impl Log {
     pub(super) fn new() -> Log {
-        let ((last, _), (image_changes, _)) = (watch::channel(0), watch::channel(0));
-        Log { shared: Arc::new(Shared { ring: Mutex::default(), last, image_changes }) }
+        let ((last, _), (finding_changes, _)) = (watch::channel(0), watch::channel(0));
+        Log { shared: Arc::new(Shared { ring: Mutex::default(), last, finding_changes }) }
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -202,12 +202,12 @@ impl Log {
 
     /// Returns a receiver that changes whenever the image or a document's diagnostics may have
     /// changed.
-    pub fn image_changes(&self) -> watch::Receiver<u64> {
-        self.shared.image_changes.subscribe()
+    pub fn finding_changes(&self) -> watch::Receiver<u64> {
+        self.shared.finding_changes.subscribe()
     }
 
     pub(super) fn note_image_change(&self) {
-        self.shared.image_changes.send_modify(|count| *count += 1);
+        self.shared.finding_changes.send_modify(|count| *count += 1);
     }
 
     fn add(&self, running: &Running, status: Status, outcome: &str) {

@@ -93,15 +93,15 @@ impl OthersDefinitions {
     /// Adds a change of a definition. `system` is the system with which it was loaded. A new
     /// definition by an agent is not kept, because it changes nothing with which another agent
     /// works.
-    pub(super) fn add(&mut self, maker: &Maker, name: String, deed: DefinitionChange, system: Option<String>) {
-        if maker.info.frontend == Frontend::Mcp && deed == DefinitionChange::Defined {
+    pub(super) fn add(&mut self, maker: &Maker, name: String, change: DefinitionChange, system: Option<String>) {
+        if maker.info.frontend == Frontend::Mcp && change == DefinitionChange::Defined {
             return;
         }
         self.last += 1;
         let shown = |name: String| clipped(&line(&name), MAX_NAME_CHARS);
         let what = match system {
             Some(system) => Change::System(shown(system)),
-            None => Change::Definition(deed, shown(name)),
+            None => Change::Definition(change, shown(name)),
         };
         if let Some(before) = self.made.back_mut().filter(|made| made.maker == maker.id && made.what == what) {
             before.number = self.last;
@@ -167,13 +167,13 @@ impl OthersDefinitions {
                 let noun = if count == 1 { "system" } else { "systems" };
                 sentences.push(format!("{words} loaded the {noun} {systems}"));
             }
-            for deed in DefinitionChange::ALL {
+            for change in DefinitionChange::ALL {
                 let names = listed(theirs().filter_map(|what| match what {
-                    Change::Definition(done, name) if *done == deed => Some(name),
+                    Change::Definition(done, name) if *done == change => Some(name),
                     _ => None,
                 }));
                 if let Some((names, _)) = names {
-                    sentences.push(format!("{words} {} {names}", deed.verb()));
+                    sentences.push(format!("{words} {} {names}", change.verb()));
                 }
             }
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 /// The text after the name of a client's main session in the names of its further ones.
-const BESIDE: &str = "-beside";
+const FURTHER_SESSION_SUFFIX: &str = "-beside";
 
 /// The evaluation sessions of a client. There is at most one more than the stopped evaluations.
 #[derive(Debug)]
@@ -49,8 +49,8 @@ impl OwnSessions {
     pub(super) fn name(&self, number: usize) -> String {
         match number {
             0 => self.own.clone(),
-            1 => format!("{}{BESIDE}", self.own),
-            more => format!("{}{BESIDE}-{more}", self.own),
+            1 => format!("{}{FURTHER_SESSION_SUFFIX}", self.own),
+            more => format!("{}{FURTHER_SESSION_SUFFIX}-{more}", self.own),
         }
     }
 
@@ -84,7 +84,7 @@ impl OwnSessions {
 pub(crate) fn is_session_of(own: &str, name: &str) -> bool {
     let more =
         |rest: &str| rest.is_empty() || rest.strip_prefix('-').is_some_and(|number| number.parse::<u32>().is_ok());
-    name == own || name.strip_prefix(own).and_then(|rest| rest.strip_prefix(BESIDE)).is_some_and(more)
+    name == own || name.strip_prefix(own).and_then(|rest| rest.strip_prefix(FURTHER_SESSION_SUFFIX)).is_some_and(more)
 }
 
 #[cfg(test)]

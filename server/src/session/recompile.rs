@@ -22,7 +22,7 @@ pub struct Recompiled {
     /// The forms that were compiled and loaded, each with the compiler's findings.
     pub compiled: Vec<(DependentForm, Vec<Diagnostic>)>,
     /// The forms that were not compiled again, each with the reason.
-    pub left: Vec<(DependentForm, String)>,
+    pub not_recompiled: Vec<(DependentForm, String)>,
     /// The report of the change, if there was anything to load.
     pub outcome: Option<ReloadOutcome>,
 }
@@ -40,7 +40,7 @@ impl Session {
         dependents: DependentForms,
         progress: mpsc::UnboundedSender<Progress>,
     ) -> Result<Recompiled, Failure> {
-        let mut done = Recompiled { left: dependents.left, ..Recompiled::default() };
+        let mut done = Recompiled { not_recompiled: dependents.not_recompiled, ..Recompiled::default() };
         let total = dependents.again.len() as u64 + 1;
         let mut texts = Vec::new();
         for (number, dependent) in dependents.again.into_iter().enumerate() {
@@ -55,7 +55,7 @@ impl Session {
                     texts.push(text);
                     done.compiled.push((dependent, found));
                 }
-                Err(why) => done.left.push((dependent, why)),
+                Err(why) => done.not_recompiled.push((dependent, why)),
             }
         }
         if texts.is_empty() {

@@ -3,7 +3,7 @@
 use super::event::{Event, Place};
 use super::log::{self, Log, LogContext, Status as Ended};
 use super::others_definitions::Maker;
-use super::{ClientId, EvalRequest, Provenance, Session, settle_kept, unreadable_code};
+use super::{ClientId, EvalRequest, Provenance, Session, settle_keeping_result, unreadable_code};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 
@@ -80,8 +80,13 @@ impl Session {
         let how = log::current().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
         // Agents get the image's own words, as their contract says.
         let for_person = how.starts_with("consort.");
-        let work =
-            settle_kept(self.ask_job(|reply| Event::Evaluate { client, request, place, invoked_by: how, reply }));
+        let work = settle_keeping_result(self.ask_job(|reply| Event::Evaluate {
+            client,
+            request,
+            place,
+            invoked_by: how,
+            reply,
+        }));
         let explained = {
             let code = code.clone();
             async move {

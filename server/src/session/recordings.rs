@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::event::{Event, StartJob};
 use super::in_copy::Limits;
 use super::jobs::{Jobs, Kind};
-use super::{ClientId, SentJob, Session, calls, settle_kept};
+use super::{ClientId, SentJob, Session, calls, settle_keeping_result};
 use crate::checker::ExpectedRecording;
 use crate::ide::recording::{Question, first_question};
 use crate::image::api::record::{AwaitCallParams, RecordCallParams, RecordParams, RecordingQuery, RecordingQuestion};
@@ -102,7 +102,7 @@ impl Session {
         }));
         let event = Event::RunOperation { client, description: what, kind: Kind::Other, start };
         let (session, call) = tokio::select! {
-            called = settle_kept(SentJob { job: calls::job(|| self.send(event)), answer }) => called?,
+            called = settle_keeping_result(SentJob { job: calls::job(|| self.send(event)), answer }) => called?,
             () = expected.cancelled() => {
                 let message = "The recording was cancelled.".into();
                 return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message });
@@ -202,7 +202,7 @@ impl Session {
             jobs.start_stoppable(job, reply, async move { checker.record(params).await });
         }));
         let event = Event::RunOperation { client, description: what, kind: Kind::Other, start };
-        let recording = settle_kept(SentJob { job: calls::job(|| self.send(event)), answer }).await?;
+        let recording = settle_keeping_result(SentJob { job: calls::job(|| self.send(event)), answer }).await?;
         self.look_first(recording).await
     }
 

@@ -39,7 +39,7 @@ impl Session {
             selected,
             reply,
         });
-        let (session, outcome) = (self.clone(), super::settle_kept(asked));
+        let (session, outcome) = (self.clone(), super::settle_keeping_result(asked));
         async move {
             let found = found.await.ok().flatten()?;
             let code = found.text.slice(found.span.start..found.span.end).to_string();

@@ -52,9 +52,9 @@ struct FileFindings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ImageVersion {
     /// The number of changes that may affect every file, such as loads and restarts.
-    all: u64,
+    global_changes: u64,
     /// The number of changes of any kind.
-    any: u64,
+    changes: u64,
 }
 
 /// The need of a file for a check.
@@ -83,11 +83,11 @@ impl FileFindings {
         if self.found.digest != digest
             || self.related != related
             || self.system.as_ref().is_some_and(|(_, with)| *with != group)
-            || self.image_version.all != image_version.all
+            || self.image_version.global_changes != image_version.global_changes
             || mentions(self.changes).unwrap_or(true)
         {
             Due::Yes
-        } else if self.image_version.any != image_version.any {
+        } else if self.image_version.changes != image_version.changes {
             Due::Perhaps
         } else {
             Due::No
@@ -107,8 +107,8 @@ struct Shared {
     /// Held by the running pass. Only one runs at a time.
     pass: tokio::sync::Mutex<Pause>,
     numbers: AtomicU64,
-    all: AtomicU64,
-    any: AtomicU64,
+    global_changes: AtomicU64,
+    changes: AtomicU64,
 }
 
 /// The pause after a pass that checked files that may have been outdated.
@@ -130,16 +130,19 @@ impl Pause {
 impl WorkspaceChecks {
     /// Handles a change of the image.
     pub(super) fn note_image_change(&self) {
-        self.shared.any.fetch_add(1, Ordering::Relaxed);
+        self.shared.changes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Handles a change of the image that may affect every file, such as a load or a restart.
     pub(super) fn all_changed(&self) {
-        self.shared.all.fetch_add(1, Ordering::Relaxed);
+        self.shared.global_changes.fetch_add(1, Ordering::Relaxed);
     }
 
     fn image_version(&self) -> ImageVersion {
-        ImageVersion { all: self.shared.all.load(Ordering::Relaxed), any: self.shared.any.load(Ordering::Relaxed) }
+        ImageVersion {
+            global_changes: self.shared.global_changes.load(Ordering::Relaxed),
+            changes: self.shared.changes.load(Ordering::Relaxed),
+        }
     }
 
     fn findings(&self) -> MutexGuard<'_, BTreeMap<PathBuf, FileFindings>> {
@@ -182,7 +185,7 @@ mod tests {
     use super::*;
     use crate::model::diagnostic::Severity;
 
-    const IMAGE_VERSION: ImageVersion = ImageVersion { all: 1, any: 5 };
+    const IMAGE_VERSION: ImageVersion = ImageVersion { global_changes: 1, changes: 5 };
 
     fn findings_of(system: Option<&str>) -> FileFindings {
         let found = FoundInFile { path: "/w/a.lisp".into(), digest: 7, number: 1, items: Vec::new() };
@@ -197,12 +200,16 @@ mod tests {
 
     #[test]
     fn a_file_is_checked_again_for_what_it_depends_on() {
-        let any = ImageVersion { any: 6, ..IMAGE_VERSION };
+        let any = ImageVersion { changes: 6, ..IMAGE_VERSION };
         let no = |_: u64| Some(false);
         assert_eq!(findings_of(None).due((7, 0, 9), IMAGE_VERSION, no), Due::No);
         assert_eq!(findings_of(None).due((8, 0, 9), IMAGE_VERSION, no), Due::Yes, "its text");
         assert_eq!(findings_of(None).due((7, 4, 9), IMAGE_VERSION, no), Due::Yes, "a changed file that it uses");
-        assert_eq!(findings_of(None).due((7, 0, 9), ImageVersion { all: 2, any: 6 }, no), Due::Yes, "a load");
+        assert_eq!(
+            findings_of(None).due((7, 0, 9), ImageVersion { global_changes: 2, changes: 6 }, no),
+            Due::Yes,
+            "a load"
+        );
         assert_eq!(findings_of(None).due((7, 0, 9), any, |_| Some(true)), Due::Yes, "a name that it mentions");
         assert_eq!(findings_of(None).due((7, 0, 9), any, |_| None), Due::Yes, "names that are not known");
         assert_eq!(findings_of(None).due((7, 0, 9), any, no), Due::Perhaps);

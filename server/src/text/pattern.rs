@@ -10,9 +10,9 @@ use super::names;
 /// The maximum length of a pattern, in bytes.
 const MAX_BYTES: usize = 2_000;
 /// The maximum number of forms of a pattern.
-const FORMS: usize = 200;
+const MAX_FORMS: usize = 200;
 /// The maximum number of levels of a pattern.
-const LEVELS: usize = 40;
+const MAX_LEVELS: usize = 40;
 
 /// A pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,8 +126,8 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn element(&mut self, node: &Node, level: usize) -> Result<Element, String> {
         self.count += 1;
-        if self.count > FORMS || level > LEVELS {
-            return Err(format!("has more than {FORMS} forms or {LEVELS} levels"));
+        if self.count > MAX_FORMS || level > MAX_LEVELS {
+            return Err(format!("has more than {MAX_FORMS} forms or {MAX_LEVELS} levels"));
         }
         if node.guarded {
             return Err("has #+ or #-, which a pattern cannot have".into());
@@ -422,7 +422,7 @@ mod tests {
     fn a_wrong_pattern_says_why() {
         let deep = format!("{}x{}", "(".repeat(60), ")".repeat(60));
         let long = format!("(f {})", "x".repeat(MAX_BYTES));
-        let many = format!("(f {})", "x ".repeat(FORMS));
+        let many = format!("(f {})", "x ".repeat(MAX_FORMS));
         for (pattern, why) in [
             ("", "0 forms"),
             ("(a", "balance"),

@@ -61,7 +61,7 @@ impl Definition {
 }
 
 /// The maximum length of [`Definition::text`], in characters.
-pub const TEXT: usize = 400;
+pub const MAX_TEXT_CHARS: usize = 400;
 
 /// Returns all apparent definitions of a text, in order.
 pub fn definitions(text: &str) -> Vec<Definition> {
@@ -157,7 +157,7 @@ fn recorded_definition(
         reader_package: package.map(str::to_owned),
         guards: Vec::new(),
         line: text.char_to_line(one.span.start) + 1,
-        text: text.slice(one.span.start..one.span.end.min(one.span.start + TEXT)).to_string(),
+        text: text.slice(one.span.start..one.span.end.min(one.span.start + MAX_TEXT_CHARS)).to_string(),
         top,
         digest,
     })

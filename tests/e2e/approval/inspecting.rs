@@ -61,7 +61,10 @@ async fn values_are_looked_into_by_pages() {
     // Code that is given is evaluated in the session, and what it prints is told.
     let code = json!({"code": "(progn (princ \"printed\") (values *goods* 2))"});
     let (shown, facts) = seen(&mut agent, &mut editor, code).await;
-    assert!(shown.starts_with("[stdout]\nprinted\n\nValue ") && shown.contains("\n0: #<GOOD>\n"), "{shown}");
+    assert!(
+        shown.starts_with("[stdout]\nprinted\n\nValue ") && shown.contains("\n0: #<GOOD NAME \"tea\" PRICE 3>\n"),
+        "{shown}"
+    );
     assert!(shown.ends_with("; The first of 2 values, which are in `/`."), "{shown}");
     let goods = facts["value"].as_u64().expect("a number");
     let history = agent.call("evaluate-lisp", json!({"code": "(list (eq * *goods*) (second /))"})).await;

@@ -55,7 +55,7 @@ local function on_command_line() return debug.getinfo(vim.notify, 'S').source:fi
 ---@param message string
 ---@param level? integer one of vim.log.levels
 function M.say(message, level)
-  message = 'Consort: ' .. require('consort.shown').visible(message)
+  message = 'Consort: ' .. require('consort.escaped').escape(message)
   local line = vim.trim((message:gsub('%s*\n%s*', ' ')))
   local is_elsewhere = not on_command_line()
   -- Neovim would wait for a key after a second message.
@@ -100,7 +100,7 @@ function M.fail(message) M.say(message, vim.log.levels.ERROR) end
 ---@param level? integer one of vim.log.levels
 function M.explain(message, level)
   M.say(message, level)
-  local text = require('consort.shown').visible(message)
+  local text = require('consort.escaped').escape(message)
   local fits = vim.fn.strdisplaywidth('Consort: ' .. text) <= vim.v.echospace and not text:find('\n', 1, true)
   if fits or not on_command_line() or vim.api.nvim_get_mode().mode ~= 'n' or vim.fn.getcmdwintype() ~= '' then return end
   local lines = {}

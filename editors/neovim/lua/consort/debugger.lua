@@ -6,7 +6,7 @@ local around = require('consort.debugger_around')
 local client_of = require('consort.client')
 local float = require('consort.float')
 local render = require('consort.debugger_lines').render
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 local sources = require('consort.debugger_source')
 local number_of = around.number_of
 
@@ -74,7 +74,7 @@ local function at_stop(stop, command, arguments)
   local is_here = client_of.here()
   stop.adapter:ask(command, vim.tbl_extend('keep', arguments or {}, { threadId = stop.thread }), function(answer)
     -- A frozen failure does not continue. The answer has the result of trying the request.
-    if answer.tried then float.open(shown.lines(answer.tried.result), { title = 'Tried', is_here = is_here, hint = 'q closes' }) end
+    if answer.tried then float.open(escaped.lines(answer.tried.result), { title = 'Tried', is_here = is_here, hint = 'q closes' }) end
   end)
 end
 
@@ -103,7 +103,7 @@ local function invoke(stop, restart)
   if not restart then return client_of.say('there is no such restart') end
   local function go(arguments) at_stop(stop, 'consort/invokeRestart', { stop = restart.stop, index = restart.index, name = restart.name, arguments = arguments }) end
   if not restart.arguments then return go() end
-  input(stop, ('Value of %s, a Lisp form (none: empty): '):format(shown.line(restart.name or restart.report)), function(typed)
+  input(stop, ('Value of %s, a Lisp form (none: empty): '):format(escaped.line(restart.name or restart.report)), function(typed)
     go(typed ~= '' and { typed } or nil)
   end)
 end
@@ -167,12 +167,12 @@ end
 local function eval(stop)
   local frame = frame_here(stop)
   if not frame then return no_frame() end
-  ask(stop, ('Evaluate in %s: '):format(shown.line(frame.name)), function(code)
+  ask(stop, ('Evaluate in %s: '):format(escaped.line(frame.name)), function(code)
     local is_here = client_of.here()
     -- An error in the evaluation is a new stop, which this buffer shows. The answer comes when that
     -- stop has been left.
     stop.adapter:ask('evaluate', { expression = code, frameId = frame.id, context = 'repl' }, function(answer)
-      local lines = shown.lines(answer.result)
+      local lines = escaped.lines(answer.result)
       if #lines == 1 then client_of.say('⇒ ' .. lines[1]) else float.open(lines, { title = 'Value', is_here = is_here, filetype = 'lisp', hint = 'q closes' }) end
     end)
   end)
@@ -191,7 +191,7 @@ local function inspect(stop)
     local is_here, is_there, request = client_of.here(), still_at(stop), inspector.asked()
     stop.adapter:ask('evaluate', { expression = code, frameId = frame and frame.id, context = 'watch' }, function(answer)
       if is_there() then return open(code, answer.result, answer.variablesReference, is_here(), request) end
-      client_of.say(('%s = %s'):format(shown.line(code), shown.line(answer.result)))
+      client_of.say(('%s = %s'):format(escaped.line(code), escaped.line(answer.result)))
     end)
   end)
 end
@@ -201,7 +201,7 @@ local function set(stop)
   local variable, frame = here(stop).variable, here(stop).frame
   if not variable then return client_of.say('put the cursor on a local') end
   local number = number_of(stop, frame)
-  ask(stop, ('New value of %s, a Lisp form: '):format(shown.line(variable.name)), function(code)
+  ask(stop, ('New value of %s, a Lisp form: '):format(escaped.line(variable.name)), function(code)
     local is_there = still_at(stop)
     stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
       local arguments = { variablesReference = answer.scopes[1].variablesReference, name = variable.name, value = code }
@@ -217,7 +217,7 @@ end
 local function return_from(stop)
   local frame = frame_here(stop)
   if not frame then return no_frame() end
-  ask(stop, ('Return from %s the value of: '):format(shown.line(frame.name)), function(code)
+  ask(stop, ('Return from %s the value of: '):format(escaped.line(frame.name)), function(code)
     at_stop(stop, 'consort/return', { frameId = frame.id, code = code })
   end)
 end

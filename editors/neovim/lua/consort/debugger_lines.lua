@@ -1,7 +1,7 @@
 --- The lines of the debugger's buffer.
 require('consort.colours')
 local hints = require('consort.hints')
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.debugger')
@@ -18,11 +18,11 @@ function M.render(stop)
   local lines, about, marks = {}, {}, {}
   local win, width = vim.fn.bufwinid(stop.buf), hints.width(stop.buf)
   local function add(text, what, group)
-    table.insert(lines, shown.line(text))
+    table.insert(lines, escaped.line(text))
     about[#lines] = what or {}
     if group then table.insert(marks, { #lines - 1, group }) end
   end
-  for _, line in ipairs(shown.lines(stop.text)) do
+  for _, line in ipairs(escaped.lines(stop.text)) do
     for _, part in ipairs(hints.wrapped(line, width)) do add(part, nil, 'ConsortPlainError') end
   end
   local moved = #lines - (stop.head or #lines)

@@ -1,7 +1,7 @@
 --- The form of a frame in its source: shown in a window other than the debugger's, highlighted,
 --- with the values of its variables.
 local client_of = require('consort.client')
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.debugger')
@@ -48,9 +48,9 @@ end
 function M.show(adapter, frame, options)
   if not frame or not frame.source or frame.line == 0 then
     local origin = frame and frame.source and frame.source.origin
-    return client_of.say(origin and ('%s: %s'):format(shown.line(frame.source.name), origin) or 'the source of that frame is not known')
+    return client_of.say(origin and ('%s: %s'):format(escaped.line(frame.source.name), origin) or 'the source of that frame is not known')
   end
-  if frame.source.origin then client_of.say(('%s: %s'):format(shown.line(frame.source.name), frame.source.origin), vim.log.levels.WARN) end
+  if frame.source.origin then client_of.say(('%s: %s'):format(escaped.line(frame.source.name), frame.source.origin), vim.log.levels.WARN) end
   local own, is_here = vim.api.nvim_get_current_win(), client_of.here()
   requested = frame
   local function other(text)
@@ -66,7 +66,7 @@ function M.show(adapter, frame, options)
     if text then
       local buf = vim.api.nvim_create_buf(false, true)
       vim.b[buf].consort_source = true
-      vim.api.nvim_buf_set_lines(buf, 0, -1, false, shown.lines(text))
+      vim.api.nvim_buf_set_lines(buf, 0, -1, false, escaped.lines(text))
       vim.bo[buf].bufhidden = 'wipe'
       vim.bo[buf].syntax = 'lisp'
       vim.api.nvim_win_set_buf(0, buf)

@@ -1,7 +1,7 @@
 --- Floating windows, for text that is too long for the end of a line.
 require('consort.colours')
 
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.float')
 
@@ -79,10 +79,10 @@ end
 ---@return integer buf
 ---@return integer win
 function M.open(text, options)
-  local lines = shown.lines(text)
-  local title = shown.line(options.title)
+  local lines = escaped.lines(text)
+  local title = escaped.line(options.title)
   local late = options.is_here and not options.is_here()
-  local hint = options.hint and shown.line(options.hint)
+  local hint = options.hint and escaped.line(options.hint)
   local buf = vim.api.nvim_create_buf(false, true)
   require('consort.client').belongs(buf)
   vim.bo[buf].bufhidden = 'wipe'
@@ -137,7 +137,7 @@ end
 ---@param buf integer
 ---@param text string
 function M.replace(buf, text)
-  local lines = shown.lines(text)
+  local lines = escaped.lines(text)
   vim.bo[buf].modifiable = true
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].modifiable = false

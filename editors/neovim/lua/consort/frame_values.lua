@@ -1,6 +1,6 @@
 --- Values of a frame's variables, shown at the ends of the lines that name the variables in the
 --- frame's definition.
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 
 local M = {}
 local WIDTH = 60 -- the maximum number of characters of the values at one line
@@ -50,7 +50,7 @@ function M.put(buf, namespace, row, variables)
   for _, variable in ipairs(variables) do
     -- A variable that the compiler did not keep has no evaluateName, and its value is a sentence
     -- that says so.
-    if variable.evaluateName then values[variable.name:lower()] = shown.line(variable.value) end
+    if variable.evaluateName then values[variable.name:lower()] = escaped.line(variable.value) end
   end
   local first = beginning(buf, row)
   local text = table.concat(vim.api.nvim_buf_get_lines(buf, first, row + 1, false), '\n')

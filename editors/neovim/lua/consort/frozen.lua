@@ -1,7 +1,7 @@
 --- Frozen failures: reported errors whose stack is kept in a copy of the image. The debugger's
 --- buffer shows the stack of one failure.
 local client_of = require('consort.client')
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 
 local M = {}
 
@@ -16,7 +16,7 @@ function M.open(number)
   client_of.execute('status', {}, function(status)
     local failures = vim.iter(status.failures or {}):rev():totable()
     if #failures == 0 then return client_of.say('no failure is kept') end
-    local function line(one) return shown.line(('%d: %s: %s  (%s, %d s ago)'):format(one.failure, one.type, one.message, one.session, one.seconds)) end
+    local function line(one) return escaped.line(('%d: %s: %s  (%s, %d s ago)'):format(one.failure, one.type, one.message, one.session, one.seconds)) end
     vim.ui.select(failures, { prompt = 'Failures whose stack is kept', format_item = line }, function(one)
       if one then require('consort.debugger').open_failure(client, one.failure) end
     end)

@@ -1,7 +1,7 @@
 --- Results of evaluated forms at the ends of their lines, shown until the form is edited.
 require('consort.colours')
 
-local visible = require('consort.shown').visible
+local visible = require('consort.escaped').escape
 local M = {}
 
 local namespace = vim.api.nvim_create_namespace('consort.inline')

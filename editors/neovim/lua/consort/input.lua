@@ -33,7 +33,7 @@ local function next_question()
 end
 
 ask = function(wanted)
-  local prompt = require('consort.shown').visible(wanted.params.prompt or '')
+  local prompt = require('consort.escaped').escape(wanted.params.prompt or '')
   if vim.trim(prompt) == '' then prompt = 'Lisp reads a line: ' end
   if not prompt:match('%s$') then prompt = prompt .. ' ' end
   vim.ui.input({ prompt = prompt }, function(text)

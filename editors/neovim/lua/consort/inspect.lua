@@ -1,7 +1,7 @@
 --- `:Consort inspect`: a value of the image in the inspector's buffer, through the language server.
 local client_of = require('consort.client')
 local float = require('consort.float')
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 
 local M = {}
 local PAGE = 100 -- parts that are read at a time
@@ -103,11 +103,11 @@ function M.table_lines(name, answer)
   local widths = {}
   for _, row in ipairs(rows) do
     for i, cell in ipairs(row) do
-      row[i] = inline.fit(shown.line(cell), CELL)
+      row[i] = inline.fit(escaped.line(cell), CELL)
       widths[i] = math.max(widths[i] or 0, vim.fn.strdisplaywidth(row[i]))
     end
   end
-  local lines = { ('%s, %d of %d rows'):format(shown.line(name), #answer.rows, answer.total), '' }
+  local lines = { ('%s, %d of %d rows'):format(escaped.line(name), #answer.rows, answer.total), '' }
   for _, row in ipairs(rows) do
     local cells = {}
     for i, cell in ipairs(row) do table.insert(cells, cell .. (' '):rep(widths[i] - vim.fn.strdisplaywidth(cell))) end
@@ -126,12 +126,12 @@ end
 ---@param answer table
 ---@return string[]
 function M.comparison_lines(one, other, answer)
-  local lines = { '- ' .. shown.line(one), '+ ' .. shown.line(other), '' }
+  local lines = { '- ' .. escaped.line(one), '+ ' .. escaped.line(other), '' }
   if #answer.differences == 0 then table.insert(lines, 'They have the same parts.') end
   for _, found in ipairs(answer.differences) do
-    table.insert(lines, #found.path == 0 and 'The values themselves' or shown.line(table.concat(found.path, ' › ')))
-    table.insert(lines, '  - ' .. shown.line(found.one.text))
-    table.insert(lines, '  + ' .. shown.line(found.other.text))
+    table.insert(lines, #found.path == 0 and 'The values themselves' or escaped.line(table.concat(found.path, ' › ')))
+    table.insert(lines, '  - ' .. escaped.line(found.one.text))
+    table.insert(lines, '  + ' .. escaped.line(found.other.text))
   end
   if answer.partial then table.insert(lines, 'The values are too large to be compared whole: there may be more.') end
   return lines
@@ -155,7 +155,7 @@ function Values:definition(at)
   if not client then return end
   client_of.execute('inspectDefinition', { reference = at.reference.reference }, function(answer)
     local found = answer.definitions
-    if #found == 0 then return client_of.say(('%s is from no file that can be read'):format(shown.line(at.name))) end
+    if #found == 0 then return client_of.say(('%s is from no file that can be read'):format(escaped.line(at.name))) end
     local function go(one)
       if not one then return end
       local beside = vim.fn.bufwinid(self.buf)
@@ -167,7 +167,7 @@ function Values:definition(at)
       vim.lsp.util.show_document({ uri = one.uri, range = one.range }, client.offset_encoding, { focus = true })
     end
     if #found == 1 then return go(found[1]) end
-    local function named(one) return shown.line(('%s %s'):format(one.kind, one.name)) end
+    local function named(one) return escaped.line(('%s %s'):format(one.kind, one.name)) end
     vim.ui.select(found, { prompt = 'Definition', format_item = named }, go)
   end, { buf = self.buf, here = true })
 end
@@ -177,8 +177,8 @@ end
 function Values:describe(at)
   client_of.execute('inspectDescribe', { reference = at.reference.reference }, function(answer, _, is_here)
     if type(answer.error) == 'string' and answer.text == '' then return client_of.fail(answer.error) end
-    local lines = shown.lines(answer.text)
-    if type(answer.error) == 'string' then table.insert(lines, shown.line('; It did not end: ' .. answer.error)) end
+    local lines = escaped.lines(answer.text)
+    if type(answer.error) == 'string' then table.insert(lines, escaped.line('; It did not end: ' .. answer.error)) end
     float.open(lines, { title = 'Description', is_here = is_here, hint = 'q closes' })
   end, { buf = self.buf, latest = 'value' })
 end

@@ -3,7 +3,7 @@
 require('consort.colours')
 local client_of = require('consort.client')
 local hints = require('consort.hints')
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.inspector')
@@ -50,13 +50,13 @@ local function is_wanted(page) return vim.api.nvim_buf_is_valid(inspector.buf) a
 
 local function render()
   local page = inspector.shown
-  local lines = { shown.line(table.concat(vim.tbl_map(function(one) return one.name end, page.path), ' › ')) }
-  local head = shown.lines(value_of(page).value)
+  local lines = { escaped.line(table.concat(vim.tbl_map(function(one) return one.name end, page.path), ' › ')) }
+  local head = escaped.lines(value_of(page).value)
   vim.list_extend(lines, #head > HEAD and vim.list_slice(head, 1, HEAD - 1) or head)
   if #head > HEAD then table.insert(lines, ('… %d more lines'):format(#head - HEAD + 1)) end
   table.insert(lines, '')
   inspector.first = #lines + 1
-  for _, part in ipairs(page.parts) do table.insert(lines, shown.line(('%s  %s'):format(part.name, part.value))) end
+  for _, part in ipairs(page.parts) do table.insert(lines, escaped.line(('%s  %s'):format(part.name, part.value))) end
   vim.bo[inspector.buf].modifiable = true
   vim.api.nvim_buf_set_lines(inspector.buf, 0, -1, false, lines)
   vim.bo[inspector.buf].modifiable = false
@@ -64,7 +64,7 @@ local function render()
   vim.api.nvim_buf_set_extmark(inspector.buf, namespace, 0, 0, { end_col = #lines[1], hl_group = 'Title' })
   for i, part in ipairs(page.parts) do
     local row = inspector.first + i - 2
-    vim.api.nvim_buf_set_extmark(inspector.buf, namespace, row, 0, { end_col = math.min(#lines[row + 1], #shown.line(part.name)), hl_group = 'Identifier' })
+    vim.api.nvim_buf_set_extmark(inspector.buf, namespace, row, 0, { end_col = math.min(#lines[row + 1], #escaped.line(part.name)), hl_group = 'Identifier' })
   end
   hints.show(inspector.buf, namespace, page.adapter.evaluate and HINT .. MORE or HINT)
 end
@@ -129,7 +129,7 @@ local function read_anew() show(inspector.wanted.adapter, inspector.wanted.path,
 local function set()
   local page, part = inspector.shown, part_here()
   if not part then return client_of.say('put the cursor on a part') end
-  vim.ui.input({ prompt = ('New value of %s, a Lisp form: '):format(shown.line(part.name)) }, function(typed)
+  vim.ui.input({ prompt = ('New value of %s, a Lisp form: '):format(escaped.line(part.name)) }, function(typed)
     if not typed or vim.trim(typed) == '' then return end
     part.last = typed
     page.adapter:ask('setVariable', { variablesReference = value_of(page).reference, name = part.name, value = typed }, function(answer)
@@ -161,7 +161,7 @@ end
 
 local function evaluate()
   local page, at = inspector.shown, meant()
-  vim.ui.input({ prompt = ('Evaluate on %s, which is *: '):format(shown.line(at.name)) }, function(code)
+  vim.ui.input({ prompt = ('Evaluate on %s, which is *: '):format(escaped.line(at.name)) }, function(code)
     if not code or vim.trim(code) == '' then return end
     local mine = {}
     inspector.evaluation = mine

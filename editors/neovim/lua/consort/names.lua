@@ -1,7 +1,7 @@
 --- Commands on the name at the cursor or a typed name: references by kind, hierarchies, symbols by
 --- a part of their names, and pages of the HyperSpec.
 local client_of = require('consort.client')
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 
 local M = {}
 
@@ -22,7 +22,7 @@ function M.references(kind)
         item.text = ('%s: %s'):format(from.kind, vim.trim(item.text))
         items[i] = item
       end
-      vim.fn.setqflist({}, ' ', { title = ('%s: %s'):format(shown.line(result.name), chosen), items = items })
+      vim.fn.setqflist({}, ' ', { title = ('%s: %s'):format(escaped.line(result.name), chosen), items = items })
       vim.cmd.copen()
     end
     local count = {}
@@ -33,7 +33,7 @@ function M.references(kind)
     if #kinds == 1 then return show(kinds[1]) end
     table.insert(kinds, 'all')
     vim.ui.select(kinds, {
-      prompt = 'References to ' .. shown.line(result.name),
+      prompt = 'References to ' .. escaped.line(result.name),
       format_item = function(one) return ('%s  %d'):format(one, count[one] or #result.references) end,
     }, show)
   end, { here = true })

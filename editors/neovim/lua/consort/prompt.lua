@@ -2,7 +2,7 @@
 --- as the question whether to trust the workspace. The question is shown like those of agents, so
 --- that a key that the person types for something else does not answer it.
 local approve = require('consort.approve')
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 
 local M = {}
 
@@ -34,12 +34,12 @@ function M.on_request(_, params, context)
     require('consort.client').say(params.message)
     return vim.NIL
   end
-  local lines = shown.lines(vim.trim(params.message))
+  local lines = escaped.lines(vim.trim(params.message))
   local what = lines[1]
   table.insert(lines, '')
   local first, choices, by_title = #lines + 1, {}, {}
   for i, action in ipairs(actions) do
-    local key, title = i < 10 and tostring(i) or nil, shown.line(action.title)
+    local key, title = i < 10 and tostring(i) or nil, escaped.line(action.title)
     table.insert(lines, ('%s  %s'):format(key or ' ', title))
     table.insert(choices, { key = key, decision = title, done = title })
     by_title[title] = action

@@ -1,6 +1,6 @@
 --- The workspace's systems, by the `.asd` files of its root and of the directories in it.
 local client_of = require('consort.client')
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 
 local M = {}
 local LIMIT = 50 -- files
@@ -65,7 +65,7 @@ end
 local function unloaded_here()
   for _, one in ipairs(vim.diagnostic.get(0)) do
     local system = one.code == 'system-not-loaded' and vim.tbl_get(one, 'user_data', 'lsp', 'data', 'system')
-    if type(system) == 'string' then return shown.line(system) end
+    if type(system) == 'string' then return escaped.line(system) end
   end
 end
 

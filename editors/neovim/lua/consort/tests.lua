@@ -50,7 +50,7 @@ function M.report(result, is_last, unsaved, place)
     if test.status ~= 'skipped' and test.status ~= 'passed' then
       local failures = test.failures and #test.failures > 0 and test.failures or { { message = test.status } }
       for _, failure in ipairs(failures) do
-        local text = require('consort.shown').line(('%s: %s'):format(test.name, (failure.message or test.status)))
+        local text = require('consort.escaped').line(('%s: %s'):format(test.name, (failure.message or test.status)))
         table.insert(items, { filename = test.file, lnum = test.line, text = text, type = 'E' })
         if test.file and test.line then
           local buf = vim.fn.bufadd(test.file)

@@ -2,7 +2,7 @@
 --- the calls are requested again each second.
 require('consort.colours')
 local client_of = require('consort.client')
-local shown = require('consort.shown')
+local escaped = require('consort.escaped')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.traced')
@@ -42,7 +42,7 @@ function M.lines(answer)
     depths[call.call] = depth
     local ending = ({ open = '…', left = 'left by a non-local exit' })[call.outcome] or '⇒ ' .. (#call.values == 0 and 'no values' or table.concat(texts(call.values), ' ; '))
     local form = ('(%s)'):format(table.concat(vim.list_extend({ call.name }, texts(call.arguments)), ' '))
-    table.insert(lines, shown.line(('  '):rep(math.min(depth, DEEPEST)) .. form .. ' ' .. ending))
+    table.insert(lines, escaped.line(('  '):rep(math.min(depth, DEEPEST)) .. form .. ' ' .. ending))
     calls[#lines] = call
   end
   return lines, calls
@@ -100,7 +100,7 @@ local function inspect()
     if choice then require('consort.inspect').show(origin, choice.name, choice.value.text, choice.value.reference, true) end
   end
   if #values == 1 then return open(values[1]) end
-  vim.ui.select(values, { prompt = 'Inspect', format_item = function(one) return shown.line(('%s: %s'):format(one.name, one.value.text)) end, kind = 'consort-value' }, open)
+  vim.ui.select(values, { prompt = 'Inspect', format_item = function(one) return escaped.line(('%s: %s'):format(one.name, one.value.text)) end, kind = 'consort-value' }, open)
 end
 
 local function close()

@@ -36,7 +36,7 @@ pub(super) struct Connection {
     /// The lines that the frozen failure sends.
     pub(super) lines: Lines<OwnedReadHalf>,
     /// The stream of requests to the frozen failure.
-    pub(super) orders: OwnedWriteHalf,
+    pub(super) requests: OwnedWriteHalf,
 }
 
 /// A request to a frozen failure.
@@ -143,7 +143,7 @@ pub(super) async fn run(
 
 async fn send(connection: &mut Connection, message: &Value) -> Option<()> {
     let line = format!("{message}\n");
-    timeout(REPORT_TIMEOUT, connection.orders.write_all(line.as_bytes())).await.ok()?.ok()
+    timeout(REPORT_TIMEOUT, connection.requests.write_all(line.as_bytes())).await.ok()?.ok()
 }
 
 /// Returns the answer to a request, or `None` if the frozen failure can answer no more requests.

@@ -82,8 +82,8 @@ const OPERATORS: [&str; 56] = [
 /// terminal. The replacements are Unicode's control pictures, from U+2400 on. Line breaks and tabs
 /// are kept.
 pub(super) fn escape_controls(text: &str) -> Cow<'_, str> {
-    let commands = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
-    if !text.contains(commands) {
+    let is_control = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
+    if !text.contains(is_control) {
         return Cow::Borrowed(text);
     }
     let picture = |char: char| match u32::from(char) {
@@ -91,7 +91,7 @@ pub(super) fn escape_controls(text: &str) -> Cow<'_, str> {
         127 => '\u{2421}',
         _ => '\u{2426}',
     };
-    Cow::Owned(text.chars().map(|char| if commands(char) { picture(char) } else { char }).collect())
+    Cow::Owned(text.chars().map(|char| if is_control(char) { picture(char) } else { char }).collect())
 }
 
 /// Returns the text with colours as ANSI escapes, and with control characters replaced. If there is
@@ -108,8 +108,12 @@ pub(super) fn coloured(text: &str, cursor: usize) -> String {
     for (number, token) in tokens.iter().enumerate() {
         shown.push_str(&escape_controls(&text[at..token.start]));
         let written = &text[token.start..token.end];
-        let called = number > 0 && tokens[number - 1].kind == TokenKind::Open;
-        let style = if brackets.contains(&Some(number)) { Some(BRACKET) } else { style(token.kind, written, called) };
+        let is_operator_position = number > 0 && tokens[number - 1].kind == TokenKind::Open;
+        let style = if brackets.contains(&Some(number)) {
+            Some(BRACKET)
+        } else {
+            style(token.kind, written, is_operator_position)
+        };
         match style {
             Some(style) => shown.push_str(&format!("\x1b[{style}m{}\x1b[0m", escape_controls(written))),
             None => shown.push_str(&escape_controls(written)),
@@ -120,14 +124,14 @@ pub(super) fn coloured(text: &str, cursor: usize) -> String {
     shown
 }
 
-fn style(kind: TokenKind, written: &str, called: bool) -> Option<&'static str> {
+fn style(kind: TokenKind, written: &str, is_operator_position: bool) -> Option<&'static str> {
     match kind {
         TokenKind::String => Some(STRING),
         TokenKind::LineComment | TokenKind::BlockComment => Some(COMMENT),
         TokenKind::Atom if written.starts_with("#\\") => Some(STRING),
         TokenKind::Atom if written.starts_with(':') => Some(KEYWORD),
         TokenKind::Atom if is_number(written) => Some(NUMBER),
-        TokenKind::Atom if called && is_operator(written) => Some(OPERATOR),
+        TokenKind::Atom if is_operator_position && is_operator(written) => Some(OPERATOR),
         _ => None,
     }
 }

@@ -129,13 +129,13 @@ impl<'t> Batch<'t> {
         let mut edits = Edits { each: Vec::new(), text: edited, contents: Vec::new(), repairs: Vec::new() };
         let walk = Lines::new(text, order.iter().map(|index| self.planned[*index].change.range.start));
         for (index, one) in self.planned.iter().enumerate() {
-            let Change { range, by, around } = &one.change;
+            let Change { range, by, padding } = &one.change;
             let old = &text[range.clone()];
             let (bytes, lines) = shifts.before(index);
             let start = range.start.saturating_add_signed(bytes);
-            let first_line = (walk.line_of(range.start) + breaks(&by[..around.0])).saturating_add_signed(lines);
-            let last = by.len().saturating_sub(around.1).max(around.0);
-            let last_line = first_line + breaks(&by[around.0..last]);
+            let first_line = (walk.line_of(range.start) + breaks(&by[..padding.0])).saturating_add_signed(lines);
+            let last = by.len().saturating_sub(padding.1).max(padding.0);
+            let last_line = first_line + breaks(&by[padding.0..last]);
             shifts.add(index, by.len() as isize - old.len() as isize, breaks(by) as isize - breaks(old) as isize);
             if let Some(words) = &one.repair {
                 edits.repairs.push(format!("{}: {words}", one.title));
@@ -236,7 +236,7 @@ fn plan_one(source: &Source, wanted: &FormEdit, selector: &DefinitionSelector) -
     };
     let index = source.target(kind, selector, name)?;
     let target = &source.all[index];
-    source.is_whole(target)?;
+    source.check_whole(target)?;
     let outer = source.tree.node(target.outer);
     let planned = Planned {
         change: source.change(operation, target, by),

@@ -21,8 +21,8 @@ pub(super) fn fix(item: &Diagnostic) -> Option<Fix> {
         let at = usize::try_from(insert["at"].as_u64()?).ok()?;
         let text = insert["text"].as_str()?.to_owned();
         let title = format!("Insert `{text}`");
-        return Some(Fix::new(title, vec![Change { span: Span { start: at, end: at }, text }]).preferred());
+        return Some(Fix::new(title, vec![Change { span: Span { start: at, end: at }, text }]).with_preference());
     }
     let span: Span = serde_json::from_value(item.data.get("delete")?.clone()).ok()?;
-    Some(Fix::new("Delete it", vec![Change { span, text: String::new() }]).preferred())
+    Some(Fix::new("Delete it", vec![Change { span, text: String::new() }]).with_preference())
 }

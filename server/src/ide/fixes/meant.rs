@@ -97,7 +97,7 @@ pub fn fixes(document: &Document, item: &Diagnostic, image: &[Completion]) -> Ve
     let sure = near.iter().filter(|(distance, _)| Some(*distance) == nearest).count() == 1;
     let fix = |(index, (_, text)): (usize, (usize, String))| {
         let fix = Fix::new(format!("Change to {text}"), vec![Change { span: item.span, text }]);
-        if sure && index == 0 { fix.preferred() } else { fix }
+        if sure && index == 0 { fix.with_preference() } else { fix }
     };
     near.into_iter().enumerate().map(fix).collect()
 }

@@ -85,7 +85,7 @@ pub(super) fn fixes(
     if let Some(package) = &token.package {
         let own = found.offers.iter().find(|offer| offer.package.eq_ignore_ascii_case(package) && !offer.external);
         if own.is_some() {
-            fixes.push(replace(item, format!("{package}::{}", token.name)).preferred());
+            fixes.push(replace(item, format!("{package}::{}", token.name)).with_preference());
             if let Some((uri, definition)) = definition(&upcased(package))
                 && let Some(change) = add(&definition, &Clause::Export(&token.name))
             {

@@ -108,7 +108,7 @@ fn declare(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
         other => format!("Declare {name} {other}"),
     };
     let at = |byte: usize, text: String| {
-        Fix::new(title.clone(), vec![Change { span: form.span_of(byte, byte), text }]).preferred()
+        Fix::new(title.clone(), vec![Change { span: form.span_of(byte, byte), text }]).with_preference()
     };
     // A declaration of the same kind for other variables gets the name added.
     let mut specifiers = before[binder.body..].iter().flat_map(Node::elements);

@@ -33,7 +33,7 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
         let binds = matches!(before.as_str(), "with" | "for" | "as" | "and");
         let within = chain[at + 1..chain.len() - 1].iter().all(|node| node.is_list());
         let change = Change { span: form.span_of(variable.start(), variable.end()), text: "nil".into() };
-        return (binds && within).then(|| Fix::new(format!("Write nil for {name}"), vec![change]).preferred());
+        return (binds && within).then(|| Fix::new(format!("Write nil for {name}"), vec![change]).with_preference());
     }
     // The clause is `with NAME = VALUE`, without `and`.
     let value = parts.get(index + 2).filter(|value| is_inert(&form, value))?;

@@ -26,8 +26,8 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, bodies: &Bodies) ->
         return lines.column(node.start) + (node.inner - node.start);
     }
     let open = lines.column(node.inner - 1);
-    let mut line = Line { lines, tree, at, list, before, open, below: 0 };
-    line.below = line.below_last();
+    let mut line = Line { lines, tree, at, list, before, open, default_column: 0 };
+    line.default_column = line.below_last();
     let mut path: Vec<usize> = Vec::new();
     let mut tentative = None;
     let (mut current, mut inside) = (list, None);
@@ -52,8 +52,8 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, bodies: &Bodies) ->
             Some(Method::Arguments(specs)) => Some(line.by_specs(specs, &path, current)),
             Some(Method::By(rule)) => Some(line.by_rule(rule, &path, current)),
             None if definer => {
-                line.below = line.by_specs(DEFUN, &path, current);
-                tentative = Some(line.below);
+                line.default_column = line.by_specs(DEFUN, &path, current);
+                tentative = Some(line.default_column);
                 line.behind_feature()
             }
             None if level == 0 && line.is_below_head() => None,
@@ -67,7 +67,7 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, bodies: &Bodies) ->
         inside = Some(tree.node(current).start);
         current = around;
     }
-    tentative.or_else(|| line.as_call()).unwrap_or(line.below)
+    tentative.or_else(|| line.as_call()).unwrap_or(line.default_column)
 }
 
 /// Returns the list around a node, through prefixes and guards.
@@ -103,7 +103,7 @@ struct Line<'l, 'a> {
     /// The column of the list's parenthesis.
     open: usize,
     /// The column of a line without a rule of its own ([`Line::below_last`]).
-    below: usize,
+    default_column: usize,
 }
 
 impl Line<'_, '_> {
@@ -196,18 +196,18 @@ impl Line<'_, '_> {
         match path {
             [position] if *position <= arguments => self.open + 4,
             [position] if *position == arguments + 1 => self.open + 2,
-            _ => self.below,
+            _ => self.default_column,
         }
     }
 
     fn by_specs(&self, specs: &[Spec], path: &[usize], form: NodeId) -> usize {
-        let [position, inner @ ..] = path else { return self.below };
-        let Some(mut left) = position.checked_sub(1) else { return self.below };
+        let [position, inner @ ..] = path else { return self.default_column };
+        let Some(mut left) = position.checked_sub(1) else { return self.default_column };
         let (mut specs, mut inner, mut further) = (specs, inner, false);
         loop {
-            let Some((spec, others)) = specs.split_first() else { return self.below };
+            let Some((spec, others)) = specs.split_first() else { return self.default_column };
             match *spec {
-                Spec::Body => return if inner.is_empty() { self.open + 2 } else { self.below },
+                Spec::Body => return if inner.is_empty() { self.open + 2 } else { self.default_column },
                 Spec::Rest => {
                     further = left > 0;
                     left = 0;
@@ -217,8 +217,8 @@ impl Line<'_, '_> {
                     left -= 1;
                     specs = others;
                 }
-                Spec::Below => return self.below,
-                Spec::Column(column) => return if inner.is_empty() { self.open + column } else { self.below },
+                Spec::Below => return self.default_column,
+                Spec::Column(column) => return if inner.is_empty() { self.open + column } else { self.default_column },
                 Spec::Lambda => return self.in_lambda_list(inner, form),
                 Spec::By(rule) => return self.by_rule(rule, path, form),
                 Spec::List(whole, elements) => {
@@ -226,7 +226,7 @@ impl Line<'_, '_> {
                         let word = self.rest().starts_with(char::is_alphanumeric);
                         return match whole {
                             Some(column) if !further || word => self.open + column,
-                            _ => self.below,
+                            _ => self.default_column,
                         };
                     };
                     (specs, left, inner, further) = (elements, *place, deeper, false);
@@ -242,7 +242,7 @@ impl Line<'_, '_> {
             Rule::Do => self.by_specs(DO, path, form),
             Rule::LambdaBody => match path {
                 [position] if *position <= 3 => self.of_function(form).unwrap_or(self.open) + 2,
-                _ => self.below,
+                _ => self.default_column,
             },
             Rule::Method => {
                 let mut specs = vec![Spec::Column(4); self.qualifiers(form)];
@@ -250,7 +250,7 @@ impl Line<'_, '_> {
                 self.by_specs(&specs, path, form)
             }
             Rule::Defsetf => self.in_defsetf(path, form),
-            Rule::Loop | Rule::IfStar if path.len() > 1 => self.below,
+            Rule::Loop | Rule::IfStar if path.len() > 1 => self.default_column,
             Rule::IfStar => super::if_star::column(self.lines, self.list, self.at, self.last()),
             Rule::Loop => super::loops::column(self.lines, self.list, self.at, self.last()),
         }
@@ -276,7 +276,7 @@ impl Line<'_, '_> {
 
     fn in_tagbody(&self, path: &[usize], statement: usize) -> usize {
         if path.len() > 1 {
-            return self.below;
+            return self.default_column;
         }
         let is_tag =
             !self.rest().starts_with(['(', ')', '"', '\'', '`', ',', ';', '#', '\n', '\r']) && !self.rest().is_empty();
@@ -301,10 +301,10 @@ impl Line<'_, '_> {
         let elements = self.tree.element_list(form);
         let element = elements.get(elements.partition_point(|id| self.tree.node(*id).end <= self.at)).copied();
         let Some(element) = element.filter(|id| self.tree.text_of(*id).ends_with(')')) else {
-            return if inner.is_empty() { self.open + 2 } else { self.below };
+            return if inner.is_empty() { self.open + 2 } else { self.default_column };
         };
         if self.is_initial_form(element) {
-            self.below
+            self.default_column
         } else if inner.is_empty() {
             self.open + 4
         } else {

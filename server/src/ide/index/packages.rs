@@ -123,7 +123,7 @@ impl<'a> Packages<'a> {
     }
 
     /// Returns the packages in which a symbol is accessible without a prefix.
-    pub fn seeing(&self, home: &str, name: &str) -> Vec<&'a PackageText> {
+    pub fn with_access_to(&self, home: &str, name: &str) -> Vec<&'a PackageText> {
         let mut all: Vec<&PackageText> = self.by_name.values().copied().collect();
         all.retain(|package| self.home(&package.name, name) == home);
         all.sort_by(|one, other| one.name.cmp(&other.name));

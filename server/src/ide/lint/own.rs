@@ -18,7 +18,7 @@ pub(super) struct Matcher<'p, 'a> {
     /// The package in which the form is read, or CL-USER if it is not known.
     package: &'p str,
     /// The number of findings that are still allowed in the text.
-    left: &'p mut usize,
+    findings_left: &'p mut usize,
 }
 
 impl<'p, 'a> Matcher<'p, 'a> {
@@ -26,17 +26,17 @@ impl<'p, 'a> Matcher<'p, 'a> {
         packages: &'p Packages<'p>,
         package: Option<&'p str>,
         form: &'a Form,
-        left: &'p mut usize,
+        findings_left: &'p mut usize,
     ) -> Matcher<'p, 'a> {
-        Matcher { form, packages, package: package.unwrap_or("COMMON-LISP-USER"), left }
+        Matcher { form, packages, package: package.unwrap_or("COMMON-LISP-USER"), findings_left }
     }
 
     /// Returns the finding of a rule at a list, if the list matches.
     pub(super) fn finding(&mut self, rule: &LintRule, list: &Node) -> Option<Diagnostic> {
-        let head = list.children.first().filter(|_| *self.left > 0)?;
+        let head = list.children.first().filter(|_| *self.findings_left > 0)?;
         let same = |wanted: &Symbol, symbol: &Symbol| self.home(wanted) == self.home(symbol);
         let bound = rule.pattern.matched(self.form, list, &same)?;
-        *self.left -= 1;
+        *self.findings_left -= 1;
         let text = rule.rewrite.as_ref().and_then(|rewrite| rewrite.fill(self.form, list, &bound));
         let data = text.and_then(|text| rewritten::data(self.form, list, &text)).unwrap_or_default();
         let one = Diagnostic::new(head.span, Severity::StyleWarning, "lint-own", rule.message.clone());

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Definition, name, normal, specializer, specializers};
+use super::{Definition, name, single_spaced_lowercase, specializer, specializers};
 use crate::text::cancellation;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
@@ -42,7 +42,8 @@ impl DefinitionSelector {
             }
             _ => None,
         };
-        let whole = DefinitionSelector { name: normal(text), qualifiers: None, specializers: None, number };
+        let whole =
+            DefinitionSelector { name: single_spaced_lowercase(text), qualifiers: None, specializers: None, number };
         let is_qualifier = |id: &NodeId| tree.text_of(*id).starts_with(':');
         let keyword_alone = elements.len() == 1;
         let names: Vec<NodeId> = elements.iter().copied().filter(|id| keyword_alone || !is_qualifier(id)).collect();
@@ -62,7 +63,7 @@ impl DefinitionSelector {
 /// whole text in lower case, and the text after its last colon. The first counts if a definition
 /// has it. It may be the text of a form without an operator, in which a colon is no package marker.
 pub fn operators_meant(written: &str) -> [String; 2] {
-    let whole = normal(written);
+    let whole = single_spaced_lowercase(written);
     let bare = whole.rsplit(':').next().unwrap_or(&whole).to_owned();
     [whole, bare]
 }
@@ -107,7 +108,9 @@ impl<'a> DefinitionsByKey<'a> {
             let (operator, name, qualifiers) = (one.operator.as_str(), one.name.as_str(), one.qualifiers.as_slice());
             all.entry(operator).or_default().push(index);
             named.entry((operator, one.name.clone())).or_default().push(index);
-            if let Some(written) = one.name_node.map(|id| normal(tree.text_of(id))).filter(|written| written != name) {
+            if let Some(written) =
+                one.name_node.map(|id| single_spaced_lowercase(tree.text_of(id))).filter(|written| written != name)
+            {
                 named.entry((operator, written)).or_default().push(index);
             }
             qualified.entry((operator, name, qualifiers)).or_default().push(index);

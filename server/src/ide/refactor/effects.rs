@@ -189,13 +189,13 @@ pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&
         let name = |node: &&Node| node.kind == Kind::Atom && node.prefix == Prefix::None;
         if let Some((_, from, step)) = ASSIGNING.iter().find(|(name, ..)| *name == operator) {
             for place in arguments.iter().skip(*from).step_by(*step) {
-                stored(site, place, found);
+                assigned_variables(site, place, found);
             }
         } else if operator == "assert" {
             let places = arguments.get(2).into_iter().flat_map(|places| &places.children);
-            places.for_each(|place| stored(site, place, found));
+            places.for_each(|place| assigned_variables(site, place, found));
         } else if MODIFYING.contains(&operator.as_str()) {
-            arguments.iter().skip(1).take(1).for_each(|place| stored(site, place, found));
+            arguments.iter().skip(1).take(1).for_each(|place| assigned_variables(site, place, found));
         } else if operator == "multiple-value-setq" {
             found.extend(arguments.get(1).into_iter().flat_map(|names| &names.children).filter(name));
         } else if let Some(before) = macro_arguments(site, &operator) {
@@ -220,7 +220,7 @@ fn macro_arguments(site: &Site, operator: &str) -> Option<usize> {
 
 /// Adds to `found` the variables to which an assignment to a place assigns. For the places `x` and
 /// `(getf x :a)`, it is `x`. For `(values x y)`, they are `x` and `y`.
-fn stored<'a>(site: &Site, place: &'a Node, found: &mut Vec<&'a Node>) {
+fn assigned_variables<'a>(site: &Site, place: &'a Node, found: &mut Vec<&'a Node>) {
     if place.kind == Kind::Atom && place.prefix == Prefix::None {
         found.push(place);
         return;
@@ -229,12 +229,14 @@ fn stored<'a>(site: &Site, place: &'a Node, found: &mut Vec<&'a Node>) {
     let arguments = place.children.iter().skip(1);
     match name.as_str() {
         "" => {}
-        "values" | "apply" => arguments.for_each(|inner| stored(site, inner, found)),
-        "getf" => arguments.take(1).for_each(|inner| stored(site, inner, found)),
-        "ldb" | "mask-field" | "the" | "truly-the" => arguments.skip(1).for_each(|inner| stored(site, inner, found)),
+        "values" | "apply" => arguments.for_each(|inner| assigned_variables(site, inner, found)),
+        "getf" => arguments.take(1).for_each(|inner| assigned_variables(site, inner, found)),
+        "ldb" | "mask-field" | "the" | "truly-the" => {
+            arguments.skip(1).for_each(|inner| assigned_variables(site, inner, found))
+        }
         _ if crate::ide::hyperspec::page_of_symbol(&name).is_some() => {}
         _ if site.names.is_expander(&name) || site.macros.operator(&name) != Operator::Function => {
-            arguments.for_each(|inner| stored(site, inner, found));
+            arguments.for_each(|inner| assigned_variables(site, inner, found));
         }
         _ => {}
     }
@@ -246,9 +248,10 @@ pub(super) fn changing(site: &Site) -> HashSet<usize> {
     let mut found = Vec::new();
     site.form.nodes.iter().for_each(|node| assignments(site, node, &mut found));
     let assigned = found.iter().filter_map(|node| site.scopes.resolve(node.span.start));
-    let turning = site.scopes.bindings.iter().enumerate();
-    let turning = turning.filter(|(_, binding)| ITERATION_FORMS.contains(&binding.by.as_str())).map(|(index, _)| index);
-    assigned.chain(turning).collect()
+    let iterated = site.scopes.bindings.iter().enumerate();
+    let iterated =
+        iterated.filter(|(_, binding)| ITERATION_FORMS.contains(&binding.by.as_str())).map(|(index, _)| index);
+    assigned.chain(iterated).collect()
 }
 
 /// Returns true if the form is a constant, a local variable that is never assigned, or a call of a

@@ -17,12 +17,12 @@ pub(super) fn targets(
 ) -> Vec<Target> {
     let mut found: Vec<Target> = Vec::new();
     let functions = || HashSet::from(["function".to_owned()]);
-    let make = |name: String, new: String, guess: Option<String>| Target {
+    let make = |name: String, new: String, doubt: Option<String>| Target {
         home: target.home.clone(),
         name: name.to_uppercase(),
         new,
         kinds: functions(),
-        guess,
+        doubt,
         ..Target::default()
     };
     let (old, new) = (target.name.to_lowercase(), target.new.clone());

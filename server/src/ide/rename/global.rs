@@ -126,11 +126,11 @@ pub async fn rename<B: Backend>(
         old_as_written,
         options,
         exported_slot: Some(exported_slot),
-        both: false,
+        name_both_symbols: false,
     };
     let mut files = changed_files(cursor, &index, &old, |document, file| mentions.in_document(document, file)).await?;
     if exported_slot.load(Ordering::Relaxed) {
-        let mentions = Mentions { both: true, ..mentions };
+        let mentions = Mentions { name_both_symbols: true, ..mentions };
         files = changed_files(cursor, &index, &old, |document, file| mentions.in_document(document, file)).await?;
     }
     Ok(Renaming { old: old_as_written.clone(), new, kind, files })
@@ -294,7 +294,7 @@ async fn refuse_taken_name<B: Backend>(
         return Refusal::of(format!("{} is in the package {} already: it comes from {from}.", target.new, target.home));
     }
     // The new name must not be another symbol in a package to which the old symbol is accessible.
-    for user in packages.seeing(&target.home, &target.name) {
+    for user in packages.with_access_to(&target.home, &target.name) {
         let other = packages.home(&user.name, &new.name);
         let own = index.files.iter().flat_map(|file| &file.definitions).find(|one| {
             defined_symbol(&one.written).is_some_and(|symbol| symbol.name == new.name && symbol.package.is_none())

@@ -156,7 +156,7 @@ async fn is_mentioned<B: Backend>(
         old_as_written: name,
         options,
         exported_slot: None,
-        both: false,
+        name_both_symbols: false,
     };
     let mut texts = cursor.context.texts();
     for file in index.mentioning(name) {

@@ -80,7 +80,7 @@ pub(super) struct Mentions<'a> {
     /// also names something that keeps its name.
     pub(super) exported_slot: Option<&'a AtomicBool>,
     /// True if package definitions must name both the old and the new symbol of such a slot.
-    pub(super) both: bool,
+    pub(super) name_both_symbols: bool,
 }
 
 /// The context of a node.
@@ -223,15 +223,15 @@ impl Mentions<'_> {
         } else {
             Some(BY_FEATURES.to_owned())
         };
-        Some((candidate, candidate.guess.clone().or(doubt)))
+        Some((candidate, candidate.doubt.clone().or(doubt)))
     }
 
     fn atom(&self, found: &mut Found<'_>, node: &Node, around: &Around) {
-        let Some((target, guess)) = self.target(found, node) else { return };
+        let Some((target, doubt)) = self.target(found, node) else { return };
         let written = found.form.text(node).to_owned();
         let by = respelled(&written, self.old_as_written, &target.new);
         let plain =
-            |unsure: Option<String>| Change { span: node.span, by: by.clone(), unsure: guess.clone().or(unsure) };
+            |unsure: Option<String>| Change { span: node.span, by: by.clone(), unsure: doubt.clone().or(unsure) };
         let definition =
             found.defined.contains_key(&node.span) || around.setf_name && !around.head && target.is_function();
         let scopes = if around.expansion { &found.places.scopes } else { &found.scopes };
@@ -243,7 +243,7 @@ impl Mentions<'_> {
             }
             let change = match &binding.shorthand {
                 Shorthand::Slot if here && target.is_slot() => {
-                    Some(Change { span: node.span, by: format!("({written} {by})"), unsure: guess.clone() })
+                    Some(Change { span: node.span, by: format!("({written} {by})"), unsure: doubt.clone() })
                 }
                 _ if target.is_variable() && binding.kind.namespace() == Namespace::Variable => Some(plain(None)),
                 _ if around.expansion => Some(plain(Some(QUOTED.into()))),
@@ -253,7 +253,7 @@ impl Mentions<'_> {
             return;
         }
         if let Some((span, name)) = self.slot_pair(found, node, target) {
-            found.changes.push(Change { span, by: name, unsure: guess });
+            found.changes.push(Change { span, by: name, unsure: doubt });
             return;
         }
         let operator = around.operators.last().map(String::as_str).unwrap_or_default();
@@ -324,7 +324,7 @@ impl Mentions<'_> {
                 {
                     Some(UNKNOWN)
                 }
-                Some(Namespace::Function) if target.is_function() || target.guess.is_some() => None,
+                Some(Namespace::Function) if target.is_function() || target.doubt.is_some() => None,
                 // No local block has the name. The block is therefore that of the function's
                 // definition.
                 Some(Namespace::Block) if target.is_function() => None,
@@ -374,7 +374,7 @@ impl Mentions<'_> {
         target: &Target,
         by: String,
     ) -> (Span, String, Option<String>) {
-        if target.kept.is_empty() || !(self.both || target.is_slot()) {
+        if target.kept.is_empty() || !(self.name_both_symbols || target.is_slot()) {
             return (one.span, by, None);
         }
         let operator = found.form.nodes.first().and_then(|node| found.form.operator(node)).unwrap_or_default();
@@ -383,7 +383,7 @@ impl Mentions<'_> {
         }
         let whole = found.form.part(one.whole);
         let added = whole.replace(found.form.part(one.span), &by);
-        let doubt = (!self.both && !target.is_function()).then(|| kept("name of more than the slot"));
+        let doubt = (!self.name_both_symbols && !target.is_function()).then(|| kept("name of more than the slot"));
         (one.whole, format!("{whole} {added}"), doubt)
     }
 
@@ -405,7 +405,7 @@ impl Mentions<'_> {
                 };
                 let doubt = (!certain).then(|| BY_FEATURES.to_owned());
                 let (span, by, shared) = self.exported(found, &one, target, by);
-                found.changes.push(Change { span, by, unsure: target.guess.clone().or(doubt).or(shared) });
+                found.changes.push(Change { span, by, unsure: target.doubt.clone().or(doubt).or(shared) });
             }
             found.designated.insert(one.whole);
         }

@@ -98,7 +98,7 @@ pub(super) async fn rename<B: Backend>(
         old_as_written: &old_as_written,
         options,
         exported_slot: None,
-        both: false,
+        name_both_symbols: false,
     };
     let files = changed_files(cursor, &index, &[&old], |document, file| {
         let mut changes = renamed.in_document(document, &packages)?;

@@ -16,7 +16,7 @@ pub(super) struct Target {
     /// The kinds of the other definitions, which keep the old name.
     pub kept: HashSet<String>,
     /// The reason why every mention is unsure, if it is.
-    pub guess: Option<String>,
+    pub doubt: Option<String>,
 }
 
 /// A thing that a symbol can name. The things of one symbol are independent of each other.

@@ -137,7 +137,7 @@ pub struct Homes {
 
 /// The answer to `homes`.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Home {
+pub struct HomesAnswer {
     /// The home package and the name of each symbol, in the order of the request. `None`: there is
     /// no such symbol.
     pub homes: Vec<Option<(String, String)>>,
@@ -150,7 +150,7 @@ pub struct Home {
 
 impl Operation for Homes {
     const NAME: &'static str = "homes";
-    type Answer = Home;
+    type Answer = HomesAnswer;
 }
 
 /// `system-files`: the source files of a system.

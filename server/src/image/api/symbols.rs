@@ -104,13 +104,13 @@ impl Symbol {
 
 impl Operation for Symbol {
     const NAME: &'static str = "symbol";
-    type Answer = Known;
+    type Answer = SymbolAnswer;
 }
 
 /// The answer to [`Symbol`].
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Known {
+pub struct SymbolAnswer {
     /// True if the symbol exists. No symbol was interned.
     pub found: bool,
     /// The symbol as printed in the package of the query.
@@ -306,12 +306,12 @@ pub struct Apropos {
 
 impl Operation for Apropos {
     const NAME: &'static str = "apropos";
-    type Answer = Found;
+    type Answer = AproposAnswer;
 }
 
 /// The answer to [`Apropos`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Found {
+pub struct AproposAnswer {
     /// The number of matching symbols.
     pub total: usize,
     /// The symbols, best first.

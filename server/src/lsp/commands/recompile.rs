@@ -90,7 +90,7 @@ fn answer(connection: &Connection, name: &str, done: &Recompiled) -> Value {
         compiled["findings"] = findings.iter().map(finding).collect();
         compiled
     });
-    let left = done.left.iter().map(|(dependent, why)| {
+    let left = done.not_recompiled.iter().map(|(dependent, why)| {
         let mut left = place(dependent);
         left["reason"] = why.as_str().into();
         left
@@ -124,10 +124,10 @@ fn render(name: &str, done: &Recompiled) -> String {
             let _ = write!(text, "\n    {}: {}: {message}", place(dependent, one.span.start), one.severity.name());
         }
     }
-    if !done.left.is_empty() {
-        let _ = write!(text, "\nLeft alone ({}):", done.left.len());
+    if !done.not_recompiled.is_empty() {
+        let _ = write!(text, "\nLeft alone ({}):", done.not_recompiled.len());
     }
-    for (dependent, why) in &done.left {
+    for (dependent, why) in &done.not_recompiled {
         let _ =
             write!(text, "\n  {}: {}: {}", place(dependent, dependent.form.start), label(dependent), shown::line(why));
     }

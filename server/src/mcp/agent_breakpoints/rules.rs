@@ -12,7 +12,7 @@ use crate::session::{ClientId, Session};
 use crate::shown::line;
 
 /// The number of files that a notice names.
-pub(super) const NAMED: usize = 20;
+pub(super) const MAX_NAMED_FILES: usize = 20;
 
 /// The settings for breakpoints and for their conditions.
 pub(super) struct Rules {
@@ -157,11 +157,11 @@ async fn follow(
     }
 }
 
-/// Joins the descriptions of breakpoints, up to [`NAMED`] files.
+/// Joins the descriptions of breakpoints, up to [`MAX_NAMED_FILES`] files.
 fn listed(files: &[String]) -> String {
-    let mut list = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
-    if files.len() > NAMED {
-        list += &format!("; and in {} more files", files.len() - NAMED);
+    let mut list = files.iter().take(MAX_NAMED_FILES).cloned().collect::<Vec<_>>().join("; ");
+    if files.len() > MAX_NAMED_FILES {
+        list += &format!("; and in {} more files", files.len() - MAX_NAMED_FILES);
     }
     list
 }

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use tokio::sync::oneshot;
 
-use super::rules::NAMED;
+use super::rules::MAX_NAMED_FILES;
 use super::*;
 use crate::config::Source;
 use crate::mcp::breakpoint_records::{BreakpointRecords, BridgeKey};
@@ -228,7 +228,7 @@ async fn breakpoints_that_are_not_in_force_yet_are_on_record() {
 #[tokio::test]
 async fn the_notice_names_a_limited_number_of_files() {
     let file = |number| (PathBuf::from(format!("/w/{number:02}.lisp")), vec![KeptPoint { line: 1, condition: None }]);
-    let host = Host::with((0..NAMED + 2).map(file).collect()).await;
+    let host = Host::with((0..MAX_NAMED_FILES + 2).map(file).collect()).await;
     let notice = host.take_over().await.unwrap();
     assert!(notice.contains("/w/19.lisp, line 1; and in 2 more files. In a new image"), "{notice}");
     assert!(!notice.contains("/w/20.lisp"), "{notice}");

@@ -41,7 +41,7 @@ names, unbalanced parentheses, by the live image's macros. Nothing gets defined.
         let request =
             CheckRequest { text: code.clone(), path: None, mode: CheckMode::Form, package: package.clone(), timeout };
         let work = call.session.check(call.client, request);
-        match call.progress.during(work, None).await {
+        match call.progress.report_during(work, None).await {
             Ok(report) => {
                 let facts = Compilation::new(&code, report);
                 Reply { text: compile_form::render(&facts), failed: facts.work_failed(), facts, full: None }

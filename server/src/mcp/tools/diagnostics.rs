@@ -143,7 +143,7 @@ impl Tool for Diagnostics {
         };
         let least = input.severity.unwrap_or(MinSeverity::Warning);
         let work = check(&call.session, call.client, wanted, least);
-        match call.progress.during(work, None).await {
+        match call.progress.report_during(work, None).await {
             Ok(found) => Reply { text: render(&found), facts: found, failed: false, full: None },
             Err(error) => Failure::of(error, None).into(),
         }

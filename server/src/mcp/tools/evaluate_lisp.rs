@@ -89,7 +89,7 @@ across calls, in the live image the user's editor shares.";
         };
         let request = EvalRequest { output, ..input.request() };
         let answer = if in_copy {
-            call.progress.during(call.session.evaluate_in_copy(call.client, request), chunks).await
+            call.progress.report_during(call.session.evaluate_in_copy(call.client, request), chunks).await
         } else if let Some(running) = call.breakpoints.begin() {
             let request = EvalRequest { breakpoints: true, ..request };
             let client = (&call.session, call.client);
@@ -101,7 +101,7 @@ across calls, in the live image the user's editor shares.";
                 }
             }
         } else {
-            call.progress.during(call.session.evaluate(call.client, request), chunks).await
+            call.progress.report_during(call.session.evaluate(call.client, request), chunks).await
         };
         ended(answer, package.as_deref())
     }

@@ -75,7 +75,7 @@ interrupt, restart (last resort).";
                 Ok(count) => done(format!("Interrupted: {count}."), json!({"interrupted": count})),
                 Err(error) => Failure::of(error, None).into(),
             },
-            Action::Restart => match progress.during(session.restart_image(client), None).await {
+            Action::Restart => match progress.report_during(session.restart_image(client), None).await {
                 Ok(()) => {
                     let state = describe_image(&session.image_state());
                     let what = "A new image is running. Definitions and values that were only evaluated are lost; systems that were loaded through \

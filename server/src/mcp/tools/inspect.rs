@@ -249,7 +249,7 @@ async fn run<O: Operation + Clone>(call: &Call, input: &Input, value: u64, opera
     let what = format!("inspecting the value {value}");
     let work = call.session.run(call.client, what, move |_| operation, None, None);
     let deadline = input.deadline();
-    match crate::steady::timeout(deadline, call.progress.during(work, None)).await {
+    match crate::steady::timeout(deadline, call.progress.report_during(work, None)).await {
         Ok(answer) => answer.map_err(failed),
         Err(_) => Err(too_long(deadline)),
     }
@@ -259,7 +259,7 @@ async fn run<O: Operation + Clone>(call: &Call, input: &Input, value: u64, opera
 /// operation that has not ended [`GRACE`] later is interrupted.
 async fn at_stop<O: Operation>(call: &Call, input: &Input, operation: O) -> Result<O::Answer, Failure> {
     let deadline = input.deadline();
-    let work = call.progress.during(call.session.at_stop(operation), None);
+    let work = call.progress.report_during(call.session.at_stop(operation), None);
     match crate::steady::timeout(deadline + GRACE, work).await {
         Ok(answer) => answer.map_err(failed),
         Err(_) => Err(too_long(deadline)),
@@ -293,7 +293,7 @@ async fn inspect_code(call: &Call, input: &Input, code: String) -> Reply<Facts> 
         refer: true,
         ..EvalRequest::default()
     };
-    let answer = call.progress.during(call.session.evaluate(call.client, request), None).await;
+    let answer = call.progress.report_during(call.session.evaluate(call.client, request), None).await;
     let outcome = match answer {
         Ok(outcome) if outcome.error.is_none() && !outcome.values.is_empty() => outcome,
         answer => {
@@ -340,7 +340,7 @@ async fn inspect_in_frame(
     let InspectedAtStop { action: done, inspected } = match stack {
         Stack::Failure(number) => {
             let work = session.at_failure(number);
-            call.progress.during(work.query(asked(STOP, path)), None).await.map_err(failed)?
+            call.progress.report_during(work.query(asked(STOP, path)), None).await.map_err(failed)?
         }
         Stack::Stop(stop) if inspect::is_variable(&code) => {
             let local = stops::local(session, stop, frame, &code).await.map_err(failed)?;

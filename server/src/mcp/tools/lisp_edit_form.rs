@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::edit_form::Operation;
 use crate::ide::edit_forms::{Edits, FormEdit, edit_all};
-use crate::ide::edited_in_image::image_has;
+use crate::ide::edited_in_image::describe_image_state;
 use crate::ide::reload;
 use crate::model::compile_options::CompileOptions;
 use crate::session::approval::{Class, Subject};
@@ -292,7 +292,7 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
     let mut text = format!("{}{note}{mended}", done.join("\n"));
     let mut facts = facts(&file, &edits, !same);
     if !input.loads() {
-        text += &image_has(&call.session, &edits).await;
+        text += &describe_image_state(&call.session, &edits).await;
         return Ok(Reply::new(text, facts, false));
     }
     let mut failed = false;

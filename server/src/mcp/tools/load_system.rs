@@ -84,7 +84,7 @@ code_reload_system.";
         let (progress, steps) = mpsc::unbounded_channel();
         let load = LoadRequest { system: system.clone(), force: false, allowed };
         let work = call.session.load_system(call.client, load, Some(progress));
-        match call.progress.during(work, Some(lines_of(steps))).await {
+        match call.progress.report_during(work, Some(lines_of(steps))).await {
             Ok(outcome) => {
                 let loaded = outcome.loaded;
                 let mut evaluation = Evaluation::from(outcome.outcome);

@@ -41,8 +41,10 @@ impl Tool for MacroexpandForm {
     const DESCRIPTION: &'static str = "Expand a macro form to see the generated code. Useful for understanding what macros like DEFUN, \
 LOOP, or WITH-* generate.";
     // The contract requires the expansion in the data, too.
-    const LIMITS: crate::mcp::answer::Limits =
-        crate::mcp::answer::Limits { string: crate::mcp::answer::TEXT, ..crate::mcp::answer::Limits::DEFAULT };
+    const LIMITS: crate::mcp::answer::Limits = crate::mcp::answer::Limits {
+        string: crate::mcp::answer::MAX_TEXT_BYTES,
+        ..crate::mcp::answer::Limits::DEFAULT
+    };
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {
@@ -52,7 +54,7 @@ LOOP, or WITH-* generate.";
         let request =
             ExpandRequest { text: form, package: package.clone(), how, timeout, confined, ..ExpandRequest::default() };
         let work = call.session.expand(call.client, request);
-        match call.progress.during(work, None).await {
+        match call.progress.report_during(work, None).await {
             Ok(answer) => {
                 let facts = Facts::from(answer);
                 Reply { text: expand::render(&facts), failed: facts.error.is_some(), facts, full: None }

@@ -80,7 +80,7 @@ impl Tool for ProfileCode {
         "Profile code using statistical sampling: its hot spots. It should run 0.5 s or more.";
     // The data must be complete, because a viewer draws a flame graph from it (contract).
     const LIMITS: crate::mcp::answer::Limits = crate::mcp::answer::Limits {
-        text: crate::mcp::answer::TEXT,
+        text: crate::mcp::answer::MAX_TEXT_BYTES,
         data: usize::MAX,
         ..crate::mcp::answer::Limits::DEFAULT
     };
@@ -127,12 +127,12 @@ impl Tool for ProfileCode {
             let settings = asked;
             let operation = move |session, timeout| settings.operation(code, Some(package), samples, timeout)(session);
             let work = call.session.run_in_copy(call.client, "profiling", timeout, operation);
-            call.progress.during(work, None).await
+            call.progress.report_during(work, None).await
         } else {
             let operation = asked.operation(code, Some(package), samples, timeout);
             let within = Some(Duration::from_secs_f64(timeout));
             let work = call.session.run(call.client, "profiling".into(), operation, within, None);
-            call.progress.during(work, None).await
+            call.progress.report_during(work, None).await
         };
         match answer {
             Ok(answer) => {

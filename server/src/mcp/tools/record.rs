@@ -138,7 +138,7 @@ impl Tool for Record {
             Err(failure) => failure.into(),
             Ok(ParsedCall::Run(request)) => {
                 let package = request.package.clone();
-                match call.progress.during(session.record(call.client, request), None).await {
+                match call.progress.report_during(session.record(call.client, request), None).await {
                     Ok((recording, answer)) => {
                         let (text, facts, failed) = recorded(recording, answer, session.workspace());
                         Reply::new(text, Facts::new(facts), failed)
@@ -149,7 +149,7 @@ impl Tool for Record {
             Ok(ParsedCall::Next(next)) => {
                 let (function, package) = (line(&next.function), next.package.clone());
                 let begun = session.record_next_later(call.client, next);
-                match call.progress.during(begun, None).await {
+                match call.progress.report_during(begun, None).await {
                     Ok(number) => {
                         let text = format!(
                             "Recording {number} waits for the next call of {function}, for ten minutes. When it was made, query the recording; the query `cancel` ends the wait."

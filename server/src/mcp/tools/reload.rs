@@ -66,7 +66,7 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
     let (progress, steps) = mpsc::unbounded_channel();
     let system = what.system().map(str::to_owned);
     let work = call.session.reload(call.client, what, timeout, Some(progress));
-    match call.progress.during(work, Some(lines_of(steps))).await {
+    match call.progress.report_during(work, Some(lines_of(steps))).await {
         Ok(mut outcome) => {
             let (kept, compiled) = compiler_output::split_compiler_output(&outcome.outcome.stdout.text);
             let full = (kept != outcome.outcome.stdout.text).then(|| reload::render(&outcome, undo));

@@ -93,10 +93,10 @@ impl Tool for RunTests {
         let request = RunTestsRequest { selection, timeout, allowed };
         let answer = if in_copy::in_copy(place) {
             let work = call.session.run_tests_in_copy(call.client, request);
-            call.progress.during(work, None).await
+            call.progress.report_during(work, None).await
         } else {
             let work = call.session.run_tests(call.client, request, None);
-            call.progress.during(work, None).await
+            call.progress.report_during(work, None).await
         };
         match answer {
             Ok(answer) => {

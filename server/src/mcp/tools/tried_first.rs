@@ -20,7 +20,7 @@ pub(super) async fn try_first(call: &Call, mut request: EvalRequest) -> BeforeAp
     }
     let most = request.timeout.unwrap_or(TRIAL_TIMEOUT_S).min(TRIAL_TIMEOUT_S);
     request.timeout = Some(most);
-    match call.progress.during(call.session.try_evaluation(call.client, request), None).await {
+    match call.progress.report_during(call.session.try_evaluation(call.client, request), None).await {
         Ok(answer) => consequence(answer, most),
         // The call ends, so that nobody is asked about it any more.
         Err(error) if error.kind() == ErrorKind::INTERRUPTED => BeforeApproval::Answer(Failure::of(error, None).into()),

@@ -179,7 +179,7 @@ async fn try_candidates(call: Call, input: Input) -> Reply<Output> {
         }
         Ok(tried)
     };
-    let candidates: Vec<CandidateResult> = match call.progress.during(all, None).await {
+    let candidates: Vec<CandidateResult> = match call.progress.report_during(all, None).await {
         Ok(candidates) => candidates,
         Err(error) => return Failure::of(error, None).into(),
     };

@@ -38,7 +38,7 @@ impl Actor {
         self.approvals.decide(&mut self.jobs, request, rule, retry, reply);
     }
 
-    pub(super) fn refused(&self, mut request: ApprovalRequest, why: &str) {
+    pub(super) fn log_refusal(&self, mut request: ApprovalRequest, why: &str) {
         request.agent = self.name_of(request.client);
         self.approvals.note(&request, false, "the file", Some(why));
     }

@@ -26,7 +26,7 @@ impl Actor {
                 in_place(open.document.text().len_bytes(), || open.findings.answered(&open.document, diagnostics));
                 open.answered();
             }
-            Some(Effect::CheckWhole) => open.hurry_after_edit(),
+            Some(Effect::CheckWhole) => open.restore_due_time(),
             Some(Effect::SendText) => {
                 self.chains.send(&key, &open.document, || open.structure().withheld);
             }
@@ -46,7 +46,7 @@ impl Actor {
         if wanted == Wanted::Off || !editor || !current || !complete {
             return;
         }
-        let difference = self.chains.judged(key, findings);
+        let difference = self.chains.whole_check_done(key, findings);
         self.log_difference(key, difference);
         let has_forms = self.documents.get(key).is_some_and(Open::has_forms);
         if !has_forms || !self.can_check() || !self.chains.wants(key, Instant::now()) {

@@ -89,7 +89,7 @@ impl Actor {
         let started = self.state != crate::model::image::ImageState::Idle;
         let image = self.image.clone();
         let (kind, what) = match changed && started {
-            true => (Kind::WorldChange, "restarting the image: its settings have changed"),
+            true => (Kind::LoadOrRestart, "restarting the image: its settings have changed"),
             false => (Kind::Other, "putting settings in force"),
         };
         self.jobs.start(Job::new(client, kind, what), reply, async move {

@@ -35,7 +35,10 @@ impl Actor {
         let (retry_delay, report_delay) = match error {
             ImageError::Busy(_) => {
                 self.busy_until = Some(now + BUSY_RETRY_DELAY);
-                (Some(BUSY_RETRY_DELAY), if self.jobs.changes_image() { LOAD_REPORT_DELAY } else { LOCK_REPORT_DELAY })
+                (
+                    Some(BUSY_RETRY_DELAY),
+                    if self.jobs.has_load_or_restart() { LOAD_REPORT_DELAY } else { LOCK_REPORT_DELAY },
+                )
             }
             // When the image is ready again, every document is due.
             ImageError::Lost { .. } => return self.not_checked(key),

@@ -151,7 +151,7 @@ impl Actor {
         let (stop, stopped) = oneshot::channel();
         let what = loading(&system);
         let input = self.clients.get(&client).and_then(|client| client.input(&what));
-        let mut job = Job::new(client, Kind::WorldChange, what);
+        let mut job = Job::new(client, Kind::LoadOrRestart, what);
         job.stop = Some(stop);
         self.jobs.start(job, reply, async move {
             let listed = tokio::task::spawn_blocking(move || {
@@ -242,7 +242,7 @@ impl Actor {
                 }
                 self.note_image_change();
             }
-            Kind::WorldChange => {
+            Kind::LoadOrRestart => {
                 self.busy_until = None;
                 self.workspace_checks.all_changed();
                 self.note_image_change();
@@ -251,7 +251,7 @@ impl Actor {
             Kind::Status | Kind::Other => {}
         }
         if let Some(answer) = answer {
-            answer.give();
+            answer.send();
         }
     }
 }

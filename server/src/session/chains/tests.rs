@@ -67,7 +67,7 @@ impl Case {
 
     fn judge(&mut self, found: &[usize]) -> Option<Difference> {
         let found: Vec<_> = found.iter().copied().map(finding).collect();
-        self.chains.judged(&self.key, &found)
+        self.chains.whole_check_done(&self.key, &found)
     }
 
     fn request(&mut self, id: u64) -> Option<ChainEdit> {

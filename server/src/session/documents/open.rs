@@ -149,7 +149,7 @@ impl Open {
     }
 
     /// Makes the check due at the time at which it would be due without a chain.
-    pub(in crate::session) fn hurry_after_edit(&mut self) {
+    pub(in crate::session) fn restore_due_time(&mut self) {
         self.held = None;
         if let (Some(due), Some(earlier)) = (self.due, self.due_if_awaited.take()) {
             self.due = Some(due.min(earlier));
@@ -248,7 +248,7 @@ impl Open {
     /// documents.
     pub(super) fn schedule_now(&mut self) {
         if !self.waiting.is_empty() {
-            self.hurry_after_edit();
+            self.restore_due_time();
         }
         if self.stale && !self.waiting.is_empty() {
             let now = Instant::now();

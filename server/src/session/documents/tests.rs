@@ -26,11 +26,11 @@ async fn an_edit_that_a_chain_answers_is_checked_later_and_published_with_the_an
     open.answered();
     assert!(!open.is_held(now) && open.dirty);
     // Without an answer, the check is due at the same time as without the chain.
-    open.hurry_after_edit();
+    open.restore_due_time();
     assert_eq!(open.due, Some(at(200)));
     // After the next edit, the check is not scheduled earlier.
     open.changed(at(300));
-    open.hurry_after_edit();
+    open.restore_due_time();
     assert_eq!(open.due, Some(at(300)));
 }
 

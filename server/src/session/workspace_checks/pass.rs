@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::running::Running;
 use super::{Due, FileFindings, FoundInFile, ImageVersion, Pause};
 use crate::bounded_file::{self, SOURCE_LIMIT};
-use crate::checker::copies_at_once;
+use crate::checker::max_copies;
 use crate::ide::context::Backend;
 use crate::ide::files;
 use crate::ide::index::{FileEntry, Snapshot, digest_of};
@@ -176,7 +176,7 @@ impl Session {
     fn next_pass(&self, closed: &[Arc<FileEntry>], pause: &Pause, image_version: ImageVersion) -> Option<Instant> {
         let kept = self.inner.workspace_checks.findings();
         let outdated = |file: &Arc<FileEntry>| {
-            kept.get(&file.path).is_some_and(|kept| kept.image_version.any != image_version.any)
+            kept.get(&file.path).is_some_and(|kept| kept.image_version.changes != image_version.changes)
         };
         pause.until.filter(|_| closed.iter().any(outdated))
     }
@@ -309,7 +309,7 @@ impl<F: FnMut(Step)> RunningPass<'_, F> {
         let mut waiting = wanted.into_iter();
         let mut running = Running::new();
         // One copy is left for the checks of others.
-        let at_once = copies_at_once() - 1;
+        let at_once = max_copies() - 1;
         loop {
             while running.len() < at_once.max(1)
                 && let Some(one) = waiting.next()

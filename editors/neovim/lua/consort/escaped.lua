@@ -13,7 +13,7 @@ local HIDDEN = {
 }
 
 --- Returns the escape of a hidden character; nil for another character.
-local function spelled(char)
+local function escape_of(char)
   local point = vim.fn.char2nr(char, true)
   for _, range in ipairs(HIDDEN) do
     if range[1] <= point and point <= range[2] then return ('\\u{%x}'):format(point) end
@@ -23,23 +23,23 @@ end
 --- Returns the text with the characters of HIDDEN escaped as the server does: `\u{202e}`.
 ---@param text string
 ---@return string
-function M.visible(text)
+function M.escape(text)
   if not text:find('[%c\127-\255]') then return text end
-  return (text:gsub('[%z\1-\127\194-\244][\128-\191]*', spelled))
+  return (text:gsub('[%z\1-\127\194-\244][\128-\191]*', escape_of))
 end
 
---- Returns the text as one line, escaped as by `visible`.
+--- Returns the text as one line, escaped as by `escape`.
 ---@param text string
 ---@return string
-function M.line(text) return M.visible((text:gsub('%s*[\r\n]+%s*', ' '))) end
+function M.line(text) return M.escape((text:gsub('%s*[\r\n]+%s*', ' '))) end
 
---- Splits a text, or a list of texts, at its line breaks. Each line is escaped as by `visible`.
+--- Splits a text, or a list of texts, at its line breaks. Each line is escaped as by `escape`.
 ---@param text string|string[]
 ---@return string[]
 function M.lines(text)
   local lines = {}
   for _, part in ipairs(type(text) == 'string' and { text } or text) do
-    for _, line in ipairs(vim.split(part, '\r?\n')) do table.insert(lines, M.visible(line)) end
+    for _, line in ipairs(vim.split(part, '\r?\n')) do table.insert(lines, M.escape(line)) end
   end
   return lines
 end
