@@ -125,7 +125,7 @@ impl FakeImage {
     }
 
     /// Sets the source of the definition that was added last.
-    pub(crate) fn from_line(mut self, file: &str, line: usize) -> FakeImage {
+    pub(crate) fn made_at_line(mut self, file: &str, line: usize) -> FakeImage {
         let last = self.made.last_mut().expect("a definition");
         (last.file, last.line) = (Some(file.into()), Some(line));
         self

@@ -269,7 +269,7 @@ mod tests {
     fn a_place_is_named_once() {
         let image = of_first_form("item-price", &["function", "setf function"])
             .definitions_on_record("structure", "")
-            .from_line("/no/a.lisp", 1);
+            .made_at_line("/no/a.lisp", 1);
         check(
             image,
             "(defstruct item name price)\n(item-pri‸ce x)",
@@ -288,7 +288,7 @@ mod tests {
         );
         let elsewhere = of_first_form("f", &["function"])
             .definitions_on_record("function", "")
-            .from_line("/no/src/b.lisp", 7)
+            .made_at_line("/no/src/b.lisp", 7)
             .definitions_on_record("compiler macro", "");
         check(
             elsewhere,
@@ -313,8 +313,9 @@ mod tests {
     #[test]
     fn a_name_whose_definition_is_gone_from_its_file_is_told() {
         let gone = |text: &str| {
-            let image =
-                of_first_form("total", &["function"]).definitions_on_record("function", "").from_line("/no/a.lisp", 1);
+            let image = of_first_form("total", &["function"])
+                .definitions_on_record("function", "")
+                .made_at_line("/no/a.lisp", 1);
             let found = run(hover(&cursor(image, &[("a.lisp", text)]), &Manuals::default())).expect(text);
             found.markdown.contains("Not in /no/a.lisp any more")
         };
