@@ -46,7 +46,7 @@ impl Fix {
         Fix { title: title.into(), uri: None, changes, preferred: false }
     }
 
-    fn with_preference(self) -> Fix {
+    fn preferred(self) -> Fix {
         Fix { preferred: true, ..self }
     }
 }
@@ -86,8 +86,7 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     fixes
 }
 
-/// Returns the name, as written, on the span of a diagnostic, or `None` if the span is not one
-/// name.
+/// Returns the name that a diagnostic marks, as written, or `None` if its span is not one name.
 pub fn name(document: &Document, item: &Diagnostic) -> Option<String> {
     names::token(document, item).map(|token| token.written)
 }

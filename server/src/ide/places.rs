@@ -59,7 +59,7 @@ impl Defined {
         Some(line_column(text.document.text(), place.form.start))
     }
 
-    /// Returns true if the text certainly has no such definition any more, so that the place is
+    /// Returns true if the text certainly has no such definition any more. The place is then
     /// that of another definition.
     pub fn is_gone(&self) -> bool {
         let (Some(text), Some(place)) = (&self.text, self.place) else { return false };

@@ -66,7 +66,7 @@ async fn a_definition_moves_to_a_file_that_is_not_open() {
     assert_eq!(offered[0]["title"], "Evaluate its definition in two.lisp", "{offered:?}");
     let command = &offered[0]["command"];
     let done = editor.command(command["command"].as_str().unwrap(), command["arguments"][0].clone()).await.unwrap();
-    assert_eq!((&done["status"], &done["values"]), (&json!("ok"), &json!(["APP::OTHER"])), "{done}");
+    assert_eq!((&done["status"], &done["values"]), (&json!("ok"), &json!(["OTHER"])), "{done}");
     assert_eq!(editor.eval("(app::other)").await, ["1"]);
     editor.leave().await;
     world.end().await;
