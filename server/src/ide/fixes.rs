@@ -46,7 +46,7 @@ impl Fix {
         Fix { title: title.into(), uri: None, changes, preferred: false }
     }
 
-    fn preferred(self) -> Fix {
+    fn with_preference(self) -> Fix {
         Fix { preferred: true, ..self }
     }
 }
