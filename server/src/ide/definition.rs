@@ -5,6 +5,7 @@ use super::completion::position::{self, ExpectedName};
 use super::context::{Backend, Cursor};
 use super::generated_functions;
 use super::hierarchy::{Item, Lookup, Named};
+use super::indexed_definitions::{self, Present};
 use super::places::{self, Defined, Target};
 use super::type_hierarchy;
 use crate::image::api::symbols::SymbolPart;
@@ -57,14 +58,15 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     let mut texts = cursor.context.texts();
     // A string may name a package or a system only.
     let meant = |one: &Defined| !is_string || matches!(one.kind.as_str(), "package" | "system");
-    let mut defined = places::defined_where(known.as_ref().ok(), &written, package.as_deref(), &mut texts, meant).await;
+    let defined = places::defined_where(known.as_ref().ok(), &written, package.as_deref(), &mut texts, meant).await;
+    let named = Named { name: written, package };
+    let Present { mut defined, .. } = indexed_definitions::present(&cursor.context, &named, defined, &mut texts).await;
     if is_type_expected(cursor) {
         defined.sort_by_key(|one| !matches!(one.kind.as_str(), "class" | "condition" | "structure" | "type"));
     }
     // An accessor and its setf function have the same location.
     let found = places::distinct(defined.iter().map(Defined::target));
     if found.is_empty() && !is_string {
-        let named = Named { name: written, package };
         let found = in_workspace(cursor, &named, |_| true).await;
         if !found.is_empty() {
             return found;
@@ -130,6 +132,16 @@ mod tests {
         };
         assert_eq!(first("(handler-case (f) (fa‸r () 1))"), "b.lisp:4");
         assert_eq!(first("(handler-case (fa‸r) (x () 1))"), "b.lisp:1");
+    }
+
+    #[test]
+    fn a_function_that_was_moved_is_found_in_its_new_file() {
+        let known = json!({"found": true, "definitions": [definition("function", "far", "b.lisp", 0)]});
+        let image = || FakeImage::empty().symbol("far", known.clone());
+        let files = [("a.lisp", "(fa‸r 1)"), ("b.lisp", "(defun near (x) x)"), ("c.lisp", "(defun far (x) x)")];
+        let expected = "c.lisp:1\n(defun far (x) x)\n       ^^^\n";
+        assert_eq!(shown(&run(definitions(&cursor(image(), &files)))), expected);
+        assert_eq!(shown(&run(definitions(&cursor(image(), &files[..2])))), "nothing\n");
     }
 
     #[test]

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 use super::compile_form::Refusal;
 use super::context::{Backend, Context};
+use super::definition_in_index::Named;
+use super::indexed_definitions::{self, Present};
 use super::manuals::Manuals;
 use super::references::{self, Kind, Referred};
 use super::{described, enclosing, places, source_location};
@@ -86,7 +88,9 @@ pub async fn symbol<B: Backend>(
     let query = Symbol { name: symbol.clone(), package: package.clone(), strict: true, want, methods: Some(MAX_SHOWN) };
     let known = context.query(query).await?;
     let mut texts = context.texts();
+    let named = Named { name: symbol.clone(), package: package.clone() };
     let defined = places::defined(&known, &mut texts).await;
+    let Present { defined, .. } = indexed_definitions::present(context, &named, defined, &mut texts).await;
     let mut facts = Description { made_by: context.made_by(&known), ..describe(&symbol, &known, &defined) };
     if let Some(references) = &known.references {
         let features = known.features.as_deref().unwrap_or_default();

@@ -3,10 +3,11 @@
 use super::context::{Backend, Cursor};
 use super::definition_in_index::Named;
 use super::described::{self, Described};
+use super::indexed_definitions::{self, Present};
 use super::manuals::{Manuals, Page};
 use super::named_symbols::SymbolHere;
 use super::places::{self, Defined};
-use super::{generated_functions, hyperspec, indexed_definitions, standard_syntax, standard_words};
+use super::{generated_functions, hyperspec, standard_syntax, standard_words};
 use crate::image::api::symbols::SymbolPart;
 use crate::shown;
 use crate::text::Span;
@@ -78,23 +79,17 @@ async fn global<B: Backend>(cursor: &Cursor<B>, here: &SymbolHere, manuals: &Man
     let (context, written, package) = (&cursor.context, here.written.as_str(), &here.package);
     let known = context.symbol(written, package.as_deref(), &[SymbolPart::Facts, SymbolPart::Definitions]).await;
     let mut texts = context.texts();
+    let named = Named { name: written.to_owned(), package: package.clone() };
     if let Ok(known) = &known {
-        let mut defined = places::defined(known, &mut texts).await;
-        let left = defined.first().filter(|_| defined.iter().all(Defined::is_gone)).map(|one| one.file.clone());
-        defined.retain(|one| !one.is_gone());
-        if left.is_some() {
-            // The definition may have been moved to another file.
-            let named = Named { name: written.to_owned(), package: package.clone() };
-            let moved = indexed_definitions::find(context, &named, &mut texts).await;
-            defined.extend(moved.into_iter().map(|one| one.defined));
-        }
+        let defined = places::defined(known, &mut texts).await;
+        let Present { defined, gone } = indexed_definitions::present(context, &named, defined, &mut texts).await;
         let (made, index) = (context.latest_made(known), context.last_texts_index());
         let described = Described {
             known: Some(known),
             defined: &defined,
             made: &made,
             root: index.root.as_deref(),
-            left: left.as_deref().filter(|_| defined.is_empty()),
+            left: gone.as_ref().map(|one| one.file.as_path()),
         };
         if let Some(markdown) = described::markdown(&described) {
             let facts = known.facts.as_ref();
@@ -102,7 +97,6 @@ async fn global<B: Backend>(cursor: &Cursor<B>, here: &SymbolHere, manuals: &Man
             return Some(page.map_or(markdown.clone(), |page| format!("{markdown}\n\n{}", link(&page))));
         }
     }
-    let named = Named { name: written.to_owned(), package: package.clone() };
     let indexed = indexed_definitions::find(context, &named, &mut texts).await;
     let mut defined: Vec<Defined> = indexed.into_iter().map(|one| one.defined).collect();
     if defined.is_empty() {

@@ -16,6 +16,30 @@ pub(super) struct Found {
     pub(super) lambda_list: Option<String>,
 }
 
+/// The definitions of a name that the image knows, as far as their files still have them.
+pub(super) struct Present {
+    /// The definitions. If all that the image knows are gone from their files, those in the current
+    /// texts of the workspace, as after a move to another file.
+    pub(super) defined: Vec<Defined>,
+    /// A definition that is gone from its file, if no file of the workspace defines the name.
+    pub(super) gone: Option<Defined>,
+}
+
+/// Replaces definitions whose place is that of another definition now ([`Defined::is_gone`]).
+pub(super) async fn present<B: Backend>(
+    context: &Context<B>,
+    named: &Named,
+    mut defined: Vec<Defined>,
+    texts: &mut Texts,
+) -> Present {
+    let mut gone: Vec<Defined> = defined.extract_if(.., |one| one.is_gone()).collect();
+    if defined.is_empty() && !gone.is_empty() {
+        defined.extend(find(context, named, texts).await.into_iter().map(|one| one.defined));
+    }
+    let gone = if defined.is_empty() { gone.drain(..).next() } else { None };
+    Present { defined, gone }
+}
+
 /// Returns the definitions of the symbol that a name denotes, in the order of the files.
 pub(super) async fn find<B: Backend>(context: &Context<B>, named: &Named, texts: &mut Texts) -> Vec<Found> {
     let index = context.texts_index().await;

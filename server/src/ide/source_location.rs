@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::context::{Backend, Context};
 use super::definition_in_index::Named;
-use super::indexed_definitions;
+use super::indexed_definitions::{self, Present};
 use super::places::{self, Defined};
 use crate::image::api::symbols::{Symbol, SymbolAnswer, SymbolPart};
 use crate::model::error_kind::ErrorKind;
@@ -84,21 +84,16 @@ pub async fn find<B: Backend>(
         return Err(error);
     }
     let mut texts = context.texts();
-    let mut defined = places::defined_anywhere(known.as_ref().ok(), symbol, package, &mut texts).await;
-    // The place that the image knows may be that of another definition now.
-    let gone: Vec<Defined> = defined.extract_if(.., |one| one.is_gone()).collect();
-    if !gone.is_empty() && defined.is_empty() {
-        let named = Named { name: symbol.to_owned(), package: package.map(str::to_owned) };
-        let moved = indexed_definitions::find(context, &named, &mut texts).await;
-        defined.extend(moved.into_iter().map(|one| one.defined));
-    }
+    let defined = places::defined_anywhere(known.as_ref().ok(), symbol, package, &mut texts).await;
+    let named = Named { name: symbol.to_owned(), package: package.map(str::to_owned) };
+    let Present { mut defined, gone } = indexed_definitions::present(context, &named, defined, &mut texts).await;
     let (known, absent) = match known {
         Ok(known) => (Some(known), None),
         Err(error) if defined.is_empty() => return Err(error),
         Err(error) => (None, Some(error)),
     };
     let mut locations = Locations::new(symbol, known.as_ref(), &defined, kinds);
-    if let Some(one) = gone.first().filter(|_| defined.is_empty()) {
+    if let Some(one) = gone {
         locations.note = Some(format!(
             "{} is not in {} any more: it was renamed, moved or removed. The image still has it.",
             one.name,
