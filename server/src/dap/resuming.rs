@@ -59,6 +59,8 @@ pub(super) struct ResumingRequest<'a> {
     waiting: &'a DelayedStops,
     /// The thread that the client considers to be running after the answer.
     thread: Option<u64>,
+    /// True once the request has succeeded.
+    succeeded: bool,
     out: &'a Sender,
 }
 
@@ -71,7 +73,7 @@ impl DelayedStops {
             self.state().requests += 1;
             // Clients do not know that Consort's own requests make a thread continue.
             let thread = request.arguments["threadId"].as_u64().filter(|_| !command.starts_with("consort/"));
-            ResumingRequest { waiting: self, thread, out }
+            ResumingRequest { waiting: self, thread, succeeded: false, out }
         })
     }
 
@@ -101,11 +103,19 @@ impl DelayedStops {
     }
 }
 
+impl ResumingRequest<'_> {
+    /// Notes that the request has succeeded. After an error, the client considers the thread to be
+    /// stopped as before.
+    pub(super) fn succeeded(&mut self) {
+        self.succeeded = true;
+    }
+}
+
 impl Drop for ResumingRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.waiting.state();
         state.requests -= 1;
-        if let Some(thread) = self.thread {
+        if let Some(thread) = self.thread.filter(|_| self.succeeded) {
             state.stopped.remove(&thread);
         }
         if state.requests == 0 {
@@ -160,9 +170,12 @@ mod tests {
         stop(1);
         stop(2);
         // The client knows that the thread continues after the answer to `continue`.
-        let asked = waiting.request(&request("continue", 7), &out);
+        let mut asked = waiting.request(&request("continue", 7), &out).unwrap();
+        asked.succeeded();
         stop(1);
         drop(asked);
+        // After an error the client considers it to be stopped.
+        drop(waiting.request(&request("next", 7), &out));
         // It does not know this of Consort's own requests.
         let asked = waiting.request(&request("consort/invokeRestart", 7), &out);
         stop(2);

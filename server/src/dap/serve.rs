@@ -69,7 +69,8 @@ where
             },
             event = events.recv() => handle_event(&connection, event, &mut again).await,
             Some(reported) = waiting.recv() => {
-                loop {
+                // Events that come meanwhile are later than the evaluation that waits.
+                for _ in 0..events.len() {
                     let event = match events.try_recv() {
                         Ok(event) => Ok(event),
                         Err(TryRecvError::Lagged(missed)) => Err(RecvError::Lagged(missed)),
@@ -125,12 +126,15 @@ async fn handle_event(connection: &Arc<Connection>, event: Result<StopEvent, Rec
 /// Answers a request, and does the work that follows its answer. `terminations` counts the
 /// `terminate` requests since the request came.
 async fn answer(connection: Arc<Connection>, request: Request, terminations: watch::Receiver<u64>) {
-    let held_stops = connection.hold_stops(&request);
+    let mut held_stops = connection.hold_stops(&request);
     let result = match frozen::answer(&connection, &request).await {
         Some(result) => result,
         None => requests::answer(&connection, &request).await,
     };
     let worked = result.is_ok();
+    if let Some(held_stops) = held_stops.as_mut().filter(|_| worked) {
+        held_stops.succeeded();
+    }
     connection.respond(&request, result);
     drop(held_stops);
     match request.command.as_str() {

@@ -276,7 +276,7 @@ impl Actor {
             }
             Event::OpenDocuments { reply } => drop(reply.send(self.documents.all())),
             Event::UnknownTexts { reply } => drop(reply.send(self.documents.unknown_texts())),
-            Event::Interrupt { client, everything, reply } => self.interrupt(client, everything, reply),
+            Event::Interrupt { client, everything, start, reply } => self.interrupt(client, (everything, start), reply),
             Event::Restart { client, reply } => {
                 let image = self.image.clone();
                 let job = Job::new(client, Kind::LoadOrRestart, "restarting the image");

@@ -203,7 +203,7 @@ impl Session {
         client: ClientId,
         everything: bool,
     ) -> impl Future<Output = Result<usize, ImageError>> + Send + use<> {
-        settle(self.ask(|reply| Event::Interrupt { client, everything, reply }))
+        settle(self.ask(|reply| Event::Interrupt { client, everything, start: false, reply }))
     }
 
     /// Interrupts the evaluation whose request to the image has this number, and no other.

@@ -175,7 +175,7 @@ impl Actor {
         start(&mut self.jobs, Job::new(id, kind, what), client.session.clone(), input);
     }
 
-    pub(super) fn interrupt(&mut self, client: ClientId, everything: bool, reply: Reply<usize>) {
+    pub(super) fn interrupt(&mut self, client: ClientId, (everything, start): (bool, bool), reply: Reply<usize>) {
         let whose = (!everything).then_some(client);
         let mut count = self.jobs.stop(whose);
         for (id, client) in &mut self.clients {
@@ -188,13 +188,12 @@ impl Actor {
             }
         }
         let image = self.image.clone();
-        // A person whose image does not finish its start has nothing else to interrupt.
-        let is_person = self.clients.get(&client).is_some_and(|client| client.info.frontend != Frontend::Mcp);
+        let start = start && count == 0;
         self.jobs.start(Job::new(client, Kind::Other, "interrupting"), reply, async move {
             // The evaluations and loads of clients are jobs, which have been stopped already. The
             // other loads give a new image its contents.
             Ok(count
-                + match (everything, is_person) {
+                + match (everything, start) {
                     (true, _) => image.interrupt_loads().await,
                     (false, true) => image.interrupt_restoration().await,
                     (false, false) => 0,
