@@ -10,10 +10,25 @@
   (*AWAITED-SIGNALS*), are sent to end a process, as SIGQUIT and SIGXCPU are, or are those of a
   profiler.")
 
+(defparameter *rt-sigaction* '(rt_sigaction 13 134) "The system call, as NUMBER-HERE takes it.")
+
+(defun call-with-action (signal function)
+  "Calls FUNCTION with the kernel's struct sigaction of SIGNAL, as octets. Its first word is the
+  handler. Returns the value of FUNCTION; NIL if the action is not known."
+  #+linux (with-octets (action (0 0 0 0))
+            (when (zerop (system-call (number-here *rt-sigaction*) signal 0 action 8))
+              (funcall (the function function) action)))
+  #-linux (progn signal function nil))
+
+(defun ignored-signal-p (signal)
+  "Returns true if this process ignores SIGNAL, as after `nohup`. Programs that it starts inherit
+  that."
+  (call-with-action signal (lambda (action) (= 1 (sap-word (int-sap action) 0)))))
+
 (defun ignore-stray-signals ()
   "Makes the *STRAY-SIGNALS* do nothing in this process. They get a handler, because programs that
-  the image starts would inherit :IGNORE."
-  (dolist (signal *stray-signals*)
+  the image starts would inherit :IGNORE. A signal that is ignored already stays so."
+  (dolist (signal (remove-if #'ignored-signal-p *stray-signals*))
     (enable-interrupt signal (lambda (signal info context) (declare (ignore signal info context)))))
   #+(and linux x86-64) (ignore-stray-stops))
 
@@ -21,8 +36,6 @@
 (progn
 
 (defconstant +sigusr2+ 12)
-(defparameter *rt-sigaction* '(rt_sigaction 13 134))
-
 (defun code-of-stop-filter (handler)
   "Machine code of a signal handler that calls the one at the address HANDLER only for a signal that
   was sent to a thread (SI_TKILL), as SBCL's own are. One that was sent to the process returns."
@@ -47,13 +60,13 @@
   is mostly the one that serves the host, until another thread happens to collect garbage. The new
   handler is not a Lisp function, because SBCL cannot call one where it stops a thread. A system
   that allows no such code is left as it is."
-  (with-octets (action (0 0 0 0))       ; the kernel's struct sigaction: its first word is the handler
-    (when (zerop (system-call (number-here *rt-sigaction*) +sigusr2+ 0 action 8))
-      (let* ((handler (sap-word (int-sap action) 0))
-             (filter (and (> handler 1) ; SIG_DFL, SIG_IGN
-                          (executable-code (code-of-stop-filter handler)))))
-        (when filter
-          (setf (sap-word (int-sap action) 0) filter)
-          (system-call (number-here *rt-sigaction*) +sigusr2+ action 0 8))))))
+  (call-with-action +sigusr2+
+                    (lambda (action)
+                      (let* ((handler (sap-word (int-sap action) 0))
+                             (filter (and (> handler 1) ; SIG_DFL, SIG_IGN
+                                          (executable-code (code-of-stop-filter handler)))))
+                        (when filter
+                          (setf (sap-word (int-sap action) 0) filter)
+                          (system-call (number-here *rt-sigaction*) +sigusr2+ action 0 8))))))
 
 ) ; #+(and linux x86-64)

@@ -172,7 +172,7 @@ async fn a_recording_is_stepped_back_from_its_error() {
     }
     assert_eq!(step(&mut client, "continue").await["reason"], "exception");
     let end = step(&mut client, "continue").await;
-    assert!(end["description"].as_str().unwrap().starts_with("At the recording's end"), "{end}");
+    assert!(end["description"].as_str().unwrap().starts_with("At the end of the recording"), "{end}");
     assert_eq!(step(&mut client, "next").await["description"], end["description"]);
 
     // A line without a form.
@@ -225,7 +225,7 @@ async fn exits_and_handled_conditions_are_stepped_through() {
         stopped = step(&mut client, "stepIn").await;
     }
     // The whole form, and its end; then back into the call before.
-    while !stopped["description"].as_str().unwrap().starts_with("At the recording's end") {
+    while !stopped["description"].as_str().unwrap().starts_with("At the end of the recording") {
         stopped = step(&mut client, "stepIn").await;
     }
     let points = json!({"source": {"path": file}, "breakpoints": [{"line": 4}]});

@@ -5,10 +5,16 @@
 (defconstant +shown-slots+ 4 "The maximum number of slots in the text of an instance.")
 (defconstant +shown-slot-text+ 40 "The maximum number of characters of a slot's value in the text of an instance.")
 
+(defun classes-are-free-p ()
+  "Returns true if no other thread holds the lock that asking a class for its slots may take."
+  (let ((owner (and (internal-p 'world-lock) (sb-thread:mutex-owner world-lock))))
+    (or (null owner) (eq owner sb-thread:*current-thread*))))
+
 (defun slots-to-show (object)
   "The slots of OBJECT if it is an instance of a user's class, and if neither its class nor reading a
   slot can run code of the user's."
   (and (not (obsolete-p object)) ; TYPEP would update such an instance
+       (classes-are-free-p)
        (typep object '(or structure-object standard-object))
        (member (class-name (class-of (class-of object))) '(structure-class standard-class))
        (not (class-of-system-p object))
@@ -21,10 +27,14 @@
                   ((t) (present value package :case :upcase :length 3 :depth 1))
                   ((nil) "unbound")
                   (t "?"))))
-      (format nil "~A ~A" (symbol-name (sb-mop:slot-definition-name slot))
-              (if (> (length text) +shown-slot-text+)
-                  (concatenate 'string (subseq text 0 +shown-slot-text+) "...")
-                  text)))))
+      (format nil "~A ~A" (clipped-text (symbol-name (sb-mop:slot-definition-name slot))) (clipped-text text)))))
+
+(defun clipped-text (text)
+  "TEXT on one line, with at most +SHOWN-SLOT-TEXT+ characters of it."
+  (let ((line (substitute-if #\Space (lambda (char) (member char '(#\Newline #\Return))) text)))
+    (if (> (length line) +shown-slot-text+)
+        (concatenate 'string (subseq line 0 +shown-slot-text+) "...")
+        line)))
 
 (defun instance-text (object package)
   "The text of OBJECT with its first slots, as in `#<ITEM NAME \"pen\" PRICE 3>`; NIL if OBJECT is not

@@ -93,11 +93,11 @@
       (loop for (key . function) in (funcall functions name)
             when (code-of-unit-p function unit)
               collect (let ((key key) (functions functions))
-                        (flet ((options-p (option)
+                        (flet ((option-p (option)
                                  (and (consp option) (eq (first option) (if (eq (first key) :slot) (second key) (first key))))))
                           (make-made-definition name (lambda () (cdr (assoc key (funcall functions name) :test #'equal)))
                                                 function
-                                                (gethash (find-if #'options-p (if (eq (first key) :slot)
+                                                (gethash (find-if #'option-p (if (eq (first key) :slot)
                                                                                   (and (proper-list-p (fourth list)) (fourth list))
                                                                                   (nthcdr 4 list)))
                                                          (unit-places unit)))))))))

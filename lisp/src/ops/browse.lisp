@@ -79,7 +79,7 @@
     (object "threads" (mapcar #'facts (number-threads (reverse (remove sb-thread:*current-thread* (remove-if #'ephemeral-thread-p (sb-thread:list-all-threads)))))))))
 
 (defun stop-thread (number interruption)
-  "Makes the thread of that NUMBER call HOW. If an evaluation runs there, it is stopped instead. A
+  "Makes the thread of that NUMBER call INTERRUPTION. If an evaluation runs there, it is stopped instead. A
   thread that is not the user's is refused."
   (let* ((thread (cdr (assoc number *thread-numbers*)))
          (evaluation (and thread (evaluation-in thread))))

@@ -49,7 +49,7 @@
   no other thread changes them.")
 (defconstant +objects-looked-into+ 100000 "The maximum number of objects whose contents are hashed
   for one variable.")
-(defvar *objects-left* 0 "If *INSIDE-P*, the number of objects whose contents may still be hashed
+(defvar *objects-left* 0 "If *HASH-CONTENTS*, the number of objects whose contents may still be hashed
   for one variable.")
 (declaim (type fixnum *objects-left*))
 

@@ -115,11 +115,17 @@
           :null))))
 
 (defun undefined-symbol-p (package name)
-  "Returns true if the symbol NAME that is accessible in PACKAGE names nothing. Reading code makes
-  such symbols."
+  "Returns true if the symbol NAME that is accessible in PACKAGE names nothing, as far as the compiler
+  records it. Reading code makes such symbols."
   (let ((package (package-called package)))
     (multiple-value-bind (symbol status) (if package (find-symbol name package) (values nil nil))
-      (and status (null (or (main-kind symbol) (symbol-kinds symbol)))))))
+      ;; The dispatcher calls this, so no class is looked up, which may need a lock.
+      (and status
+           (not (fboundp symbol))
+           (not (boundp symbol))
+           (not (fboundp (list 'setf symbol)))
+           (null (info-kinds symbol))
+           (not (method-combination-p symbol))))))
 
 (define-operation "homes" :dispatcher (id params)
   (let ((pairs (param params "symbols" 'vector)))

@@ -22,7 +22,7 @@
             (if found symbol (refuse "not-found" "There is no symbol ~A in ~A." bare (package-name home))))))))
 
 (defun function-name-of-params (params)
-  "Returns the name that NAME-GIVEN returns. Refuses if it names no function, macro or
+  "Returns the name that NAME-OF-PARAMS returns. Refuses if it names no function, macro or
   special operator."
   (let ((name (name-of-params params)))
     (if (ignore-errors (fboundp name)) name (refuse "not-found" "~A names no function." (shown name)))))

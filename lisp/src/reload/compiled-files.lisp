@@ -63,7 +63,7 @@
     (funcall (the function function))
     (when (and source (written-since-p name source))
       (setf written t)
-      (warn "~A was written while it was compiled, so it is not known which text the image has. Reload it once more." name))
+      (warn "~A was written while it was compiled or read, so it is not known which text the image has. Reload it once more." name))
     (values state written)))
 
 (defun call-recording-content (pathname function)

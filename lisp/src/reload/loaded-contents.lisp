@@ -107,11 +107,16 @@
         (and (equal (file-facts name) (file-state-facts state)) (eql (change-time name) (source-state-change state))))))
 
 (defun written-since-p (name state)
-  "Returns true if it is known that something has written the source file NAME, or a fact about it,
-  since it had the SOURCE-STATE STATE."
+  "Returns true if it is known that something has written the source file NAME since it had the
+  SOURCE-STATE STATE. A change of its permissions or of the number of its names is no such write."
   (ignore-errors
-   (or (not (equal (file-facts name) (file-state-facts state)))
-       (and (source-state-change state) (/= (change-time name) (source-state-change state))))))
+   (flet ((facts-of-content (facts)
+            (destructuring-bind (size written changed inode) facts
+              (declare (ignore changed))
+              (list size written inode))))
+     (cond ((not (equal (facts-of-content (file-facts name)) (facts-of-content (file-state-facts state)))) t)
+           ((and (source-state-change state) (/= (change-time name) (source-state-change state)))
+            (not (same-content-p name state)))))))
 
 (defun facts-of-fasl (fasl)
   "Returns those facts about the file FASL, a native name, that do not change when it is moved."

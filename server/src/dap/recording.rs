@@ -137,7 +137,7 @@ fn report_stop(connection: &Connection, replay: &Replay, moment: &RecordedMoment
         "breakpoint" => ("breakpoint", "At a breakpoint"),
         "wrong" => ("entry", "Where the wrong value first appears"),
         "begin" => ("entry", "At the start of the recording"),
-        "end" => ("step", "At the recording's end"),
+        "end" => ("step", "At the end of the recording"),
         _ => ("step", "After a step"),
     };
     let mut body = json!({

@@ -122,7 +122,7 @@ pub(super) fn with_path(error: io::Error, path: &Path) -> io::Error {
         PermissionDenied | ReadOnlyFilesystem => {
             "; have it writable for you alone, or set XDG_RUNTIME_DIR to such a directory".into()
         }
-        // The number of the error, by which its next step is known, is lost here.
+        // The new error has no error number, so the advice is added now.
         _ => limits::step(&error).map_or_else(String::new, |step| format!(". {step}")),
     };
     io::Error::new(error.kind(), format!("{}: {error}{advice}", path.display()))

@@ -60,7 +60,11 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     let meant = |one: &Defined| !is_string || matches!(one.kind.as_str(), "package" | "system");
     let defined = places::defined_where(known.as_ref().ok(), &written, package.as_deref(), &mut texts, meant).await;
     let named = Named { name: written, package };
-    let Present { mut defined, .. } = indexed_definitions::present(&cursor.context, &named, defined, &mut texts).await;
+    let Present { mut defined, gone } =
+        indexed_definitions::present(&cursor.context, &named, defined, &mut texts).await;
+    if gone.is_some() {
+        return Vec::new();
+    }
     if is_type_expected(cursor) {
         defined.sort_by_key(|one| !matches!(one.kind.as_str(), "class" | "condition" | "structure" | "type"));
     }

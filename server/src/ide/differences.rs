@@ -78,7 +78,6 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> R
             if !one.is_read(&homes.features) {
                 continue;
             }
-            let home = home.filter(|_| !(one.is_standard() && homes.undefined.contains(&index)));
             let home = if one.kind == "package" { Some(("KEYWORD".into(), one.name.clone())) } else { home };
             let state = match home {
                 Some((package, name)) => {
@@ -88,7 +87,17 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> R
                         Some(_) => of_kind().any(|made| made.file == real),
                         None => of_kind().any(|made| made.digest == one.digest),
                     };
-                    compared(one, of_kind())
+                    // A record tells of definitions that no name shows, as of a structure that is a
+                    // list.
+                    if one.is_standard()
+                        && one.kind != "package"
+                        && homes.undefined.contains(&index)
+                        && of_kind().all(|made| made.digest != one.digest)
+                    {
+                        Some(State::New)
+                    } else {
+                        compared(one, of_kind())
+                    }
                 }
                 // A user's operator may make a symbol of any name, so the difference is not known.
                 None => one.is_standard().then_some(State::New),

@@ -26,9 +26,11 @@ use super::named_symbols;
 use crate::image::api::expand::{CompareExpansions, Compared};
 use crate::model::image::ImageError;
 use crate::text::Span;
+use crate::text::datum::Form;
 use crate::text::document::Document;
 use crate::text::forms::symbol_at;
 use crate::text::names;
+use crate::text::scopes::Scopes;
 
 /// The part of a session that compares expansions of forms, in a copy of the image.
 pub trait Expander: Send + Sync {
@@ -130,6 +132,11 @@ pub fn named(document: &Document, offset: usize) -> Result<Named, Refusal> {
         Some(package) => Ok(package),
         None => of_symbol(document, offset),
     }
+}
+
+/// Returns true if a binding that is known without the image has the name at a place.
+pub fn is_local(document: &Document, offset: usize) -> bool {
+    Form::at(document, offset).is_some_and(|form| Scopes::of(&form).resolve(offset).is_some())
 }
 
 /// Returns the symbol at a place that is not the name of a package.

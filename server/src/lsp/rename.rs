@@ -32,7 +32,9 @@ pub(super) async fn prepare(
 /// Answers `textDocument/rename`.
 pub(super) async fn rename(connection: &Connection, params: RenameParams) -> Result<Option<WorkspaceEdit>> {
     let Some(cursor) = connection.cursor(params.text_document_position).await else { return Ok(None) };
-    connection.session.wait_for_edit().await;
+    if !rename::is_local(&cursor.document, cursor.offset) {
+        connection.session.wait_for_edit().await;
+    }
     let expander = InCopy { session: connection.session.clone(), client: connection.client };
     let renaming = rename::rename(&cursor, &params.new_name, &expander, Options::default()).await.map_err(refused)?;
     // The client applies the answer, and some clients ignore its versions.

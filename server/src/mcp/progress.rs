@@ -14,7 +14,7 @@ use crate::session::Session;
 
 /// The interval between the progress notifications of a call without output.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
-/// The number of notifications after which it is checked again whether the image is suspended.
+/// The number of intervals after which it is checked again whether the image is suspended.
 const TICKS_BETWEEN_LOOKS: u32 = 2;
 /// The minimum interval between notifications of output.
 const OUTPUT_INTERVAL: Duration = Duration::from_millis(250);

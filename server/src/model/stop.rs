@@ -96,11 +96,11 @@ pub struct Condition {
     #[serde(rename = "type")]
     pub kind: String,
     /// The text, without the stream that SBCL's reader prints.
-    #[serde(deserialize_with = "message")]
+    #[serde(deserialize_with = "without_reader_stream")]
     pub message: String,
 }
 
-fn message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn without_reader_stream<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let message = String::deserialize(deserializer)?;
     Ok(without_stream(&message).to_owned())
 }

@@ -66,8 +66,8 @@ impl Session {
         self.inner.image.query_when_ready(&operation).await
     }
 
-    /// Waits for an image that is being started, for [`EDIT_START_TIMEOUT`] at most, before an edit
-    /// for which the image must answer.
+    /// Starts the image, if none runs, and waits until it answers, for [`EDIT_START_TIMEOUT`] at
+    /// most, before an edit for which the image must answer.
     pub async fn wait_for_edit(&self) {
         // An edit that still needs an answer is refused with the reason.
         let _ = crate::steady::timeout(EDIT_START_TIMEOUT, self.image_started()).await;
@@ -108,7 +108,7 @@ impl Session {
 }
 
 /// The time for which an edit waits for an image that is being started.
-const EDIT_START_TIMEOUT: Duration = Duration::from_secs(10);
+const EDIT_START_TIMEOUT: Duration = Duration::from_secs(8);
 /// The time limit, in seconds, for expanding the forms of a renaming.
 const COMPARE_TIMEOUT_S: f64 = 20.0;
 

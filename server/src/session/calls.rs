@@ -95,7 +95,10 @@ impl Calls {
         let waiting = calls.iter().filter(|call| call.interrupt()).count();
         // The actor receives the calls' jobs before this event.
         let client = self.client;
-        Interrupt { waiting, jobs: self.session.ask(|reply| Event::Interrupt { client, everything, start: waiting == 0, reply }) }
+        Interrupt {
+            waiting,
+            jobs: self.session.ask(|reply| Event::Interrupt { client, everything, start: waiting == 0, reply }),
+        }
     }
 }
 

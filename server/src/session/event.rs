@@ -173,8 +173,8 @@ pub(super) enum Event {
     OpenDocuments { reply: oneshot::Sender<Vec<OpenDocument>> },
     /// Asks for the files that editors have open with texts that could not be understood.
     UnknownTexts { reply: oneshot::Sender<Vec<PathBuf>> },
-    /// Ends the client's jobs, or those of all clients if `everything` is true. If there are none and
-    /// `start` is true, ends the load with which a new image gets its contents.
+    /// Ends the client's jobs, or those of all clients if `everything` is true. If there are none
+    /// and `start` is true, ends the load with which a new image gets its contents.
     Interrupt { client: ClientId, everything: bool, start: bool, reply: Reply<usize> },
     /// Restarts the image.
     Restart { client: ClientId, reply: Reply<()> },

@@ -140,9 +140,9 @@ impl LocalName<'_> {
         all.extend(other);
         let narrow = all.len()..all.len() + by_macros.len();
         all.extend(by_macros);
-        for doubt in guesses(form, scopes, self.bound, &sites, self.offset) {
-            if all.len() < VARIANTS && !all.contains(&doubt) {
-                all.push(doubt);
+        for guess in guesses(form, scopes, self.bound, &sites, self.offset) {
+            if all.len() < VARIANTS && !all.contains(&guess) {
+                all.push(guess);
             }
         }
         Variants { all, narrow }

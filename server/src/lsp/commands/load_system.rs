@@ -66,12 +66,12 @@ async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> R
 }
 
 /// Returns the reason why a load failed. ASDF's error about a file that did not compile names only
-/// the file, so the compiler's first warning that is no style warning follows it.
+/// the file, so the compiler's last warning that is no style warning follows it.
 fn reason(outcome: &EvalOutcome) -> String {
     let Some(error) = &outcome.error else { return "see the output".into() };
     let is_cause =
         |warning: &&EvalWarning| warning.kind != "STYLE-WARNING" && !warning.kind.ends_with("COMPILE-WARNED-WARNING");
-    match outcome.warnings.iter().find(is_cause) {
+    match outcome.warnings.iter().rev().find(is_cause) {
         Some(cause) if error.kind.ends_with("COMPILE-FILE-ERROR") => {
             format!("{}: {}", error.message, cause.message.trim())
         }

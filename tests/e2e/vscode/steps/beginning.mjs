@@ -26,7 +26,8 @@ export default async function ({ workbench, page, place, step }) {
     try {
       // The page takes the focus back after a command of the palette, and the box stays.
       await workbench.command('Consort: Get Started')
-      await workbench.until('the page', () => page.evaluate(() => document.activeElement?.closest('.gettingStartedContainer') != null))
+      // Its step gets the focus last; a palette that is open by then would be closed.
+      await workbench.until("the page's step", () => page.evaluate(() => document.activeElement?.closest('.getting-started-step.expanded') != null))
       await workbench.command('Consort: New Project')
       const input = workbench.quickInput().locator('input').first()
       await workbench.quickInput().filter({ hasText: 'Its name' }).waitFor()

@@ -41,7 +41,7 @@ export default async function ({ workbench, page, step }) {
     await stopped('After a step')
     await button('Continue').click()
     await call.waitFor({ state: 'detached' })
-    await stopped("At the recording's end")
+    await stopped("At the end of the recording")
     // Back from the end to the begin.
     await button('Reverse').click()
     await stopped("At the start of the recording")
