@@ -35,6 +35,10 @@ impl Backend for AtFailure {
         self.session.definitions_on_record(package, name)
     }
 
+    fn files_on_record(&self, package: &str, name: &str) -> Vec<Option<PathBuf>> {
+        self.session.files_on_record(package, name)
+    }
+
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {
         self.session.index(open).await
     }
