@@ -1,5 +1,6 @@
 //! Frozen failures, for front ends: the backend for features that query one, and attempts at one.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{ClientId, Session};
