@@ -29,10 +29,14 @@ impl FileStamp {
     /// stamp `now`. Returns false for a file that was read right after a change, because it may
     /// have changed again within the same tick of the clock.
     pub(crate) fn still_holds(&self, now: &FileStamp) -> bool {
+        self.facts == now.facts && !self.may_have_changed_since(self.looked)
+    }
+
+    /// Returns true if the file changed after this time, or right before it.
+    pub(crate) fn may_have_changed_since(&self, time: SystemTime) -> bool {
         let (.., (seconds, nanoseconds)) = self.facts;
         let since_epoch = Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0));
-        let changed = SystemTime::UNIX_EPOCH + since_epoch;
-        self.facts == now.facts && changed + TIME_RESOLUTION <= self.looked
+        SystemTime::UNIX_EPOCH + since_epoch + TIME_RESOLUTION > time
     }
 }
 

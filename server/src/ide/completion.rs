@@ -4,8 +4,8 @@
 mod constructors;
 mod files;
 mod gather;
+mod gone;
 mod keywords;
-mod left;
 pub(in crate::ide) mod loops;
 mod matching;
 mod package_clause;
@@ -122,7 +122,7 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
         y.total_cmp(x).then_with(|| a.label.len().cmp(&b.label.len())).then_with(|| a.label.cmp(&b.label))
     };
     found.sort_by(order);
-    if left::lower(cursor, &mut found) {
+    if gone::lower(cursor, &mut found).await {
         found.sort_by(order);
     }
     let upper_case = name.typed.chars().any(char::is_uppercase) && !name.typed.chars().any(char::is_lowercase);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ropey::Rope;
 
-use super::index::Snapshot;
+use super::index::{FileEntry, Snapshot};
 use super::name_index::NameIndex;
 use super::places::Target;
 use super::texts::{OpenText, Texts};
@@ -35,6 +35,12 @@ pub trait Backend: Send + Sync {
     /// Returns the definitions of a symbol that were made through Consort, by its home package and
     /// name, the latest first.
     fn definitions_on_record(&self, package: &str, name: &str) -> Vec<RecordedDefinition>;
+
+    /// Returns the source files of these definitions without symbolic links, the latest first, and
+    /// `None` for those without a file. Is cheaper than [`Backend::definitions_on_record`].
+    fn files_on_record(&self, package: &str, name: &str) -> Vec<Option<PathBuf>> {
+        self.definitions_on_record(package, name).into_iter().map(|one| one.file).collect()
+    }
 
     /// Returns the index of the workspace's texts, updated first, with the current open texts.
     fn index(&self, open: Vec<OpenText>) -> impl Future<Output = Snapshot> + Send;
@@ -158,6 +164,20 @@ impl<B: Backend> Context<B> {
         self.open.iter().map(|open| &open.document)
     }
 
+    /// Returns true if an editor has a file of the index open now.
+    pub fn is_open(&self, file: &FileEntry) -> bool {
+        self.open.iter().any(|open| open.path.as_ref() == Some(&file.path) || open.uri == file.uri)
+    }
+
+    /// Returns the open texts that an index does not have as they are now.
+    pub fn open_since<'a>(&'a self, index: &'a Snapshot) -> impl Iterator<Item = &'a Document> {
+        let is_indexed = move |open: &OpenText| {
+            let indexed = open.path.as_deref().and_then(|path| index.file(path)?.open.as_ref());
+            indexed.is_some_and(|indexed| indexed.revision() == open.document.revision())
+        };
+        self.open.iter().filter(move |open| !is_indexed(open)).map(|open| &open.document)
+    }
+
     /// Returns the documents other than `uri` that the client has open, each with its URI.
     pub fn other_documents(&self, uri: &str) -> Vec<(String, Document)> {
         let others = self.open.iter().filter(|open| open.own && open.uri != uri);
@@ -182,6 +202,10 @@ impl<B: Backend> Backend for Context<B> {
 
     fn definitions_on_record(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
         self.backend.definitions_on_record(package, name)
+    }
+
+    fn files_on_record(&self, package: &str, name: &str) -> Vec<Option<PathBuf>> {
+        self.backend.files_on_record(package, name)
     }
 
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {

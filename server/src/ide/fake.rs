@@ -193,7 +193,12 @@ impl Backend for FakeImage {
     }
 
     fn last_index(&self, _: &[OpenText]) -> Arc<Snapshot> {
-        Arc::new(Snapshot { incomplete: self.incomplete.clone(), ..Snapshot::of_texts(&self.files) })
+        let mut index = Snapshot::of_texts(&self.files);
+        index.files.extend(self.closed.iter().cloned());
+        index.files.sort_by(|one, other| one.path.cmp(&other.path));
+        // All files on the disk are newer than this index.
+        let begun = Some(std::time::SystemTime::UNIX_EPOCH);
+        Arc::new(Snapshot { incomplete: self.incomplete.clone(), begun, ..index })
     }
 }
 

@@ -12,8 +12,9 @@ pub use packages::{PackageText, Packages, designated};
 pub use search::{Found, Limits, search};
 pub use store::Store;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::texts::OpenText;
 
@@ -28,6 +29,8 @@ pub struct Snapshot {
     /// are indexed, a file or directory is left out, or the computation was cancelled. `None` if
     /// the index is complete.
     pub incomplete: Option<String>,
+    /// The time at which the search of the files began; `None` for the index of some texts alone.
+    pub begun: Option<SystemTime>,
 }
 
 impl Snapshot {
@@ -41,7 +44,13 @@ impl Snapshot {
         files.reverse();
         files.sort_by(|one, other| one.path.cmp(&other.path));
         files.dedup_by(|later, kept| later.path == kept.path);
-        Snapshot { files, root: None, incomplete: None }
+        Snapshot { files, root: None, incomplete: None, begun: None }
+    }
+
+    /// Returns the file with this path, which has no symbolic links.
+    pub fn file(&self, path: &Path) -> Option<&FileEntry> {
+        let at = self.files.binary_search_by(|file| file.path.as_path().cmp(path)).ok()?;
+        self.files.get(at).map(|file| &**file)
     }
 
     /// Returns the files that contain a name, even if only in strings and comments. The name is

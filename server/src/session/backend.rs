@@ -43,6 +43,10 @@ impl Backend for Session {
         self.provenance(package, name).into_iter().map(made).collect()
     }
 
+    fn files_on_record(&self, package: &str, name: &str) -> Vec<Option<PathBuf>> {
+        self.inner.provenance.files_of(package, name)
+    }
+
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {
         let (store, root) = (self.inner.index.clone(), self.inner.workspace.clone());
         super::requests::compute_all(move || store.refreshed(&root, open)).await

@@ -1,5 +1,6 @@
 //! Frozen failures, for front ends: the backend for features that query one, and attempts at one.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{ClientId, Session};
@@ -33,6 +34,10 @@ impl Backend for AtFailure {
 
     fn definitions_on_record(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
         self.session.definitions_on_record(package, name)
+    }
+
+    fn files_on_record(&self, package: &str, name: &str) -> Vec<Option<PathBuf>> {
+        self.session.files_on_record(package, name)
     }
 
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {

@@ -171,6 +171,16 @@ impl ProvenanceStore {
         self.table().made.get(&(package.to_owned(), name.to_owned())).cloned().unwrap_or_default()
     }
 
+    /// Returns the source files of the definitions of a name without symbolic links, the newest
+    /// first, and `None` for those without a file. Definitions in a row from one file count once.
+    pub(super) fn files_of(&self, package: &str, name: &str) -> Vec<Option<PathBuf>> {
+        let table = self.table();
+        let made = table.made.get(&(package.to_owned(), name.to_owned()));
+        let mut files: Vec<_> = made.into_iter().flatten().map(|one| one.real.clone()).collect();
+        files.dedup();
+        files
+    }
+
     /// Returns the package in which a session's next evaluation begins: the one that
     /// [`ProvenanceStore::package_is`] recorded, or `COMMON-LISP-USER`.
     pub(super) fn package(&self, session: &str) -> String {

@@ -5,7 +5,7 @@ use std::fs::DirEntry;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::{FileEntry, Snapshot};
 use crate::bounded_file;
@@ -72,6 +72,7 @@ impl Store {
     /// Updates the index and returns it. Blocks, because it reads the workspace's directories and
     /// the files that have changed. The index is incomplete if its computation was cancelled.
     pub fn refreshed(&self, root: &Path, open: Vec<OpenText>) -> Snapshot {
+        let begun = Some(SystemTime::now());
         let LispFiles { files: paths, mut left_out, .. } = lisp_files(root);
         // Only one refresh runs at a time, because others would read the same files. Files that a
         // refresh read before it was cancelled are kept.
@@ -131,7 +132,7 @@ impl Store {
         let mut files: Vec<Arc<FileEntry>> = all.into_values().collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-        let snapshot = Snapshot { incomplete: left_out.reason(&files), files, root: Some(root) };
+        let snapshot = Snapshot { incomplete: left_out.reason(&files), files, root: Some(root), begun };
         if !cancellation::was_cancelled() {
             let made = Arc::new(snapshot.clone());
             let before = {

@@ -126,16 +126,19 @@ fn the_standard_is_known_without_an_image() {
     );
 }
 
+/// Returns an image with the functions TOTAL and TOTAL-COST, which came from `/no/a.lisp`.
+fn image_with_total() -> FakeImage {
+    FakeImage::empty()
+        .index(json!([
+            {"name": "COMMON-LISP", "digest": "system", "system": true, "symbols": ["Ef--TRUNCATE\t\tnumber"]},
+            {"name": "APP", "digest": "1", "uses": ["COMMON-LISP"], "symbols": ["If--TOTAL\t\titem", "If--TOTAL-COST\t\titem"]},
+        ]))
+        .made_of("function", "(defun total (item) item)")
+}
+
 #[test]
 fn a_name_whose_definition_is_gone_from_its_file_comes_last() {
-    let image = || {
-        FakeImage::empty()
-            .index(json!([
-                {"name": "COMMON-LISP", "digest": "system", "system": true, "symbols": ["Ef--TRUNCATE\t\tnumber"]},
-                {"name": "APP", "digest": "1", "uses": ["COMMON-LISP"], "symbols": ["If--TOTAL\t\titem", "If--TOTAL-COST\t\titem"]},
-            ]))
-            .made_of("function", "(defun total (item) item)")
-    };
+    let image = image_with_total;
     let text = "(in-package :app)\n(tot‸)";
     check(
         image().file("a.lisp", "(in-package :app)\n(defun cost (x) x)\n(defun total-cost (x) x)\n"),
@@ -153,4 +156,30 @@ fn a_name_whose_definition_is_gone_from_its_file_comes_last() {
             total-cost (function, APP)
         "#]],
     );
+}
+
+#[test]
+fn a_name_that_a_text_newer_than_the_index_defines_is_not_gone() {
+    let gone = |image: FakeImage, text: &str| -> Vec<String> {
+        let found = run(complete(&cursor(image, &[("a.lisp", text)]), Path::new("/no"))).unwrap();
+        found.items.into_iter().filter(|one| one.detail.contains("any more")).map(|one| one.label).collect()
+    };
+    let old = "(in-package :app)\n(defun cost (x) x)\n(defun total-cost (x) x)\n";
+    for (newer, expected) in [
+        ("(list '(defun total (x) x))", &["total"][..]),
+        ("(progn (defun total (x) x))", &[]),
+        ("(progn (defgeneric (setf total) (value x)))", &[]),
+        ("(defstruct (sum (:conc-name nil)) total)", &[]),
+    ] {
+        let text = format!("(in-package :app)\n{newer}\n(tot‸)");
+        assert_eq!(gone(image_with_total().file("a.lisp", old), &text), expected, "{newer}");
+    }
+    // The file on the disk has changed since it was indexed.
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("b.lisp");
+    let image = || image_with_total().made_at_line(&file.to_string_lossy(), 1).closed_file(&file, old);
+    let text = "(in-package :app)\n(tot‸)";
+    assert_eq!(gone(image(), text), ["total"]);
+    std::fs::write(&file, "(in-package :app)\n(defun total (x) x)\n").unwrap();
+    assert_eq!(gone(image(), text), [""; 0]);
 }
