@@ -18,8 +18,9 @@ use crate::text::definitions::key;
 use crate::text::names;
 use crate::text::scopes::Scopes;
 
-/// The maximum number of calls recorded by the compiler whose places are looked for. A macro of the
-/// standard, such as `when`, may have thousands in the image.
+/// The maximum number of calls recorded by the compiler that are looked for in files outside of the
+/// workspace, together with those in the workspace. A macro of the standard, such as `when`, may
+/// have thousands in the image.
 pub const MAX_RECORDED: usize = 200;
 /// The maximum number of callees of one definition.
 const MAX_CALLEES: usize = 300;
@@ -86,15 +87,16 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
 pub struct Callers {
     /// The definitions and other forms with calls, each with the places, in order.
     pub calls: Vec<Calls>,
-    /// The number of calls that the compiler recorded and that are left out.
+    /// The number of calls in files outside of the workspace that the compiler recorded and that
+    /// are left out.
     pub more: usize,
     /// The reason why callers may be missing, as a clause for a person.
     pub incomplete: Option<String>,
 }
 
-/// Returns the definitions and other forms that call a symbol. Of the calls that the compiler
-/// recorded, [`MAX_RECORDED`] are located, those in files of the workspace first. Calls `step` with
-/// the number of finished steps and the number of all steps.
+/// Returns the definitions and other forms that call a symbol. If the compiler recorded more than
+/// [`MAX_RECORDED`] calls, those beyond it in files outside of the workspace are left out. Calls
+/// `step` with the number of finished steps and the number of all steps.
 pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named, step: Step<'_>) -> Callers {
     let mut texts = context.texts();
     let (name, package) = (super::definition_in_index::symbol_of(&named.name), named.package.as_deref());
@@ -311,6 +313,24 @@ mod tests {
         let here = calls.iter().filter(|one| one.item.text.path == std::path::Path::new("/no/a.lisp")).count();
         assert_eq!((calls.len(), here, more), (MAX_RECORDED, 10, 10));
         assert_eq!(incomplete.as_deref(), Some("/no/c.lisp is large"));
+    }
+
+    #[test]
+    fn only_calls_outside_of_the_workspace_are_left_out() {
+        let by = |kind: &str, form: usize, file: &str| json!({"kind": kind, "by": format!("f{form}"), "by_kind": "function", "file": file, "form": form});
+        let here = MAX_RECORDED + 5;
+        let mut references: Vec<_> = (0..here).map(|form| by("calls", form, "/no/a.lisp")).collect();
+        references.extend((0..7).map(|form| by("calls", form, "/nowhere/b.lisp")));
+        references.extend((0..9).map(|form| by("references", form, "/nowhere/b.lisp")));
+        // A call in code without a file has no place.
+        references.push(json!({"kind": "calls", "by": "g", "by_kind": "function"}));
+        let image =
+            FakeImage::empty().symbol("often", json!({"found": true, "definitions": [], "references": references}));
+        let text: String = (0..here).map(|form| format!("(defun f{form} (x) (often x))\n")).collect();
+        let cursor = cursor(image, &[("a.lisp", &format!("{text}‸"))]);
+        let named = Named { name: "often".into(), package: None };
+        let Callers { calls, more, .. } = run(incoming(&cursor.context, &named, &|_, _| {}));
+        assert_eq!((calls.len(), more), (here, 7));
     }
 
     #[test]

@@ -68,7 +68,8 @@ pub struct Found {
     /// The reason why references may be missing, as a clause for a person: the index of the
     /// workspace's texts is incomplete.
     pub incomplete: Option<String>,
-    /// The number of places that the compiler recorded and that were not located.
+    /// The number of calls in files outside of the workspace that the compiler recorded and that
+    /// were not located.
     pub more: usize,
 }
 
@@ -117,8 +118,8 @@ pub async fn of_name<B: Backend>(
     of_name_in_steps(context, written, package, texts, usize::MAX, &|_, _| {}).await
 }
 
-/// Does the same as [`of_name`], and calls `step` to report the progress. Of the places that the
-/// compiler recorded, locates `most` at most, those of the workspace's files first.
+/// Does the same as [`of_name`], and calls `step` to report the progress. Leaves out calls in files
+/// outside of the workspace if the compiler recorded more than `most` calls.
 pub async fn of_name_in_steps<B: Backend>(
     context: &Context<B>,
     written: &str,
@@ -137,16 +138,31 @@ pub async fn of_name_in_steps<B: Backend>(
     Found { references, definitions, incomplete: index.incomplete, more }
 }
 
-/// Keeps `most` of the references that the compiler recorded, those of the index's files first.
-/// Returns the number of the others.
+/// Keeps `most` of the calls that the compiler recorded, and all those in the index's files, which
+/// the search of the texts finds anyway. Keeps all other references. Returns the number of the
+/// calls that are left out.
 fn keep_first(recorded: &mut Vec<Reference>, index: &Snapshot, most: usize) -> usize {
-    let more = recorded.len().saturating_sub(most);
-    if more > 0 {
-        let files: HashSet<&Path> = index.files.iter().map(|file| file.path.as_path()).collect();
-        recorded.sort_by_key(|one| !one.place.file.as_deref().is_some_and(|file| files.contains(file)));
-        recorded.truncate(most);
+    // A call in code without a file is never located.
+    let is_call = |one: &Reference| Kind::of(&one.kind).is_call() && one.place.file.is_some();
+    let calls = recorded.iter().filter(|one| is_call(one)).count();
+    if calls <= most {
+        return 0;
     }
-    more
+    let files: HashSet<&Path> = index.files.iter().map(|file| file.path.as_path()).collect();
+    let is_outside =
+        |one: &Reference| is_call(one) && one.place.file.as_deref().is_some_and(|file| !files.contains(file));
+    let outside = recorded.iter().filter(|one| is_outside(one)).count();
+    let mut kept = most.saturating_sub(calls - outside);
+    let before = recorded.len();
+    recorded.retain(|one| {
+        if !is_outside(one) {
+            return true;
+        }
+        let keeps = kept > 0;
+        kept = kept.saturating_sub(1);
+        keeps
+    });
+    before - recorded.len()
 }
 
 /// Returns the references to a global name that are of the given kinds, in the order of the files.
@@ -364,7 +380,6 @@ async fn recorded(
             tokio::task::yield_now().await;
         }
         let first = recorded.first().copied().unwrap_or(Kind::Mentions);
-        let called = |kind: Kind| matches!(kind, Kind::Calls | Kind::Macroexpands);
         let uses = kinds::named(&form_of(&text, top), key, special);
         // True if a use in the text accounts for a recorded reference. Mentions then remain
         // mentions.
@@ -376,11 +391,11 @@ async fn recorded(
             let sure = one.called || matches!(by_text, Kind::Defines | Kind::Sets | Kind::Binds);
             let mentioned = (certain || one.skipped) && by_text == Kind::Mentions;
             let kind = if sure || mentioned || recorded.contains(&by_text) { by_text } else { first };
-            let called = one.called || called(kind);
+            let called = one.called || kind.is_call();
             found.push(Referred { kind, called, text: text.clone(), span: one.span });
         }
         if uses.iter().all(|one| one.kind == Kind::Defines) {
-            found.push(Referred { kind: first, called: called(first), text, span: name });
+            found.push(Referred { kind: first, called: first.is_call(), text, span: name });
         }
     }
     found

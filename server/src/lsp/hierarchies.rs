@@ -56,19 +56,10 @@ pub(super) async fn incoming(
     };
     let found = bar.follow(steps, call_hierarchy::incoming(&context, &named, &step)).await?;
     connection.may_miss(Missing::References, found.incomplete.as_deref());
-    if found.more > 0 {
-        connection.show(Level::Info, &more_callers(&named.name, found.more));
+    if let Some(message) = connection.missing.more_callers(&named, found.more) {
+        connection.show(Level::Info, &message);
     }
     Ok(Some(found.calls.iter().filter_map(one).collect()))
-}
-
-/// Returns the message about calls that the answer leaves out.
-fn more_callers(name: &str, more: usize) -> String {
-    format!(
-        "{} has {more} more calls, which are not shown: those in files of the workspace come first. A search for the \
-         name in the files finds others.",
-        crate::shown::line(name)
-    )
 }
 
 /// Answers `callHierarchy/outgoingCalls`.

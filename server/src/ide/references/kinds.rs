@@ -39,6 +39,11 @@ impl Kind {
         (Kind::Mentions, "mentions"),
     ];
 
+    /// Returns true for the kinds of the calls of functions and macros.
+    pub fn is_call(self) -> bool {
+        matches!(self, Kind::Calls | Kind::Macroexpands)
+    }
+
     /// Returns the image's word for the kind.
     pub fn word(self) -> &'static str {
         Kind::CHOICES.iter().find(|(kind, _)| *kind == self).map_or("defines", |(_, word)| word)
