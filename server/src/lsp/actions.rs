@@ -176,17 +176,18 @@ async fn quick_fixes(
             break;
         }
         let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
-        let commands = match unloaded_system(item) {
-            Some(system) => vec![load(system)],
+        let (commands, preferred) = match unloaded_system(item) {
+            Some(system) => (vec![load(system)], true),
+            // The name may as well be misspelled, and another fix may be preferred.
             None if unevaluated::is_about_name(item) && looked_up < MAX_QUERIES => {
-                evaluations(connection, document, item, first).await
+                (evaluations(connection, document, item, first).await, false)
             }
-            None => Vec::new(),
+            None => (Vec::new(), false),
         };
-        for (index, command) in commands.into_iter().enumerate() {
+        for command in commands {
             if negotiated.code_actions {
                 let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).convert(item.clone()).await;
-                let action = quick_fix(command.title.clone(), fixed, index == 0);
+                let action = quick_fix(command.title.clone(), fixed, preferred);
                 offered.push(CodeAction { command: Some(command), ..action }.into());
             } else {
                 offered.push(command.into());

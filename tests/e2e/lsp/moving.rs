@@ -64,6 +64,7 @@ async fn a_definition_moves_to_a_file_that_is_not_open() {
     editor.diagnostics(&uri, |_, lines| lines.iter().any(|line| line.ends_with("undefined-function"))).await;
     let offered = actions(&mut editor, &uri, (1, 17), "quickfix").await;
     assert_eq!(offered[0]["title"], "Evaluate its definition in two.lisp", "{offered:?}");
+    assert_eq!(offered[0]["isPreferred"], Value::Null, "{offered:?}");
     let command = &offered[0]["command"];
     let done = editor.command(command["command"].as_str().unwrap(), command["arguments"][0].clone()).await.unwrap();
     assert_eq!((&done["status"], &done["values"]), (&json!("ok"), &json!(["OTHER"])), "{done}");

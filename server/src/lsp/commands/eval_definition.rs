@@ -13,7 +13,7 @@ use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::session::{EvalRequest, Level};
 
-/// Evaluates the definition of a name in a file of the workspace.
+/// Evaluates the definitions of a name in a file of the workspace, in order, up to the first error.
 pub(in crate::lsp) struct EvalDefinition;
 
 /// The argument of `consort.evalDefinition`.
@@ -40,24 +40,28 @@ impl Command for EvalDefinition {
         let (session, client) = (&connection.session, connection.client);
         let context = session.context(client).await;
         let named = Named { name, package };
-        let Some(found) = unevaluated::code(&context, &named, &uri, &code).await else {
-            let why = format!("{} is not defined there any more: ask for the code actions again.", named.name);
-            return Err(Error::invalid_params(why));
-        };
-        let request = EvalRequest {
-            code: found.text,
-            package: found.package,
-            origin: Some(found.origin),
-            debug: connection.negotiated().stops,
-            threads: true,
-            ..EvalRequest::default()
-        };
-        let answer = Box::pin(session.evaluate(client, request));
-        let outcome = follow(connection, answer, None, &bar).await?.map_err(|error| to_proto::error(&error))?;
-        if let Some(error) = &outcome.error {
-            // The error is shown, because a quick fix runs this command and ignores the result.
-            connection.show(Level::Error, &format!("Evaluating {} failed: {}", named.name, error.message));
+        let mut last = None;
+        for one in unevaluated::code(&context, &named, &uri, &code).await {
+            let request = EvalRequest {
+                code: one.text,
+                package: one.package,
+                origin: Some(one.origin),
+                debug: connection.negotiated().stops,
+                threads: true,
+                ..EvalRequest::default()
+            };
+            let answer = Box::pin(session.evaluate(client, request));
+            let outcome = follow(connection, answer, None, &bar).await?.map_err(|error| to_proto::error(&error))?;
+            last = Some(json!(outcome.facts()));
+            if let Some(error) = &outcome.error {
+                // The error is shown, because a quick fix runs this command and ignores the result.
+                connection.show(Level::Error, &format!("Evaluating {} failed: {}", named.name, error.message));
+                break;
+            }
         }
-        Ok(json!(outcome.facts()))
+        last.ok_or_else(|| {
+            let why = format!("{} is not defined there any more: ask for the code actions again.", named.name);
+            Error::invalid_params(why)
+        })
     }
 }
