@@ -71,6 +71,23 @@ T.it('the keys of Lisp texts are none of the single keys of the debugger and the
   S.drop()
 end)
 
+T.it('keys that have another mapping keep it in the debugger and the inspector', function()
+  local buf = vim.api.nvim_create_buf(false, true)
+  vim.keymap.set('n', '\\l', '<Nop>')
+  vim.keymap.set('n', '\\ix', '<Nop>')
+  vim.keymap.set('n', '\\a', '<Nop>', { desc = 'Consort: answer the question of an agent' })
+  local function mapped(keys)
+    local there = vim.api.nvim_buf_call(buf, function() return vim.fn.maparg(keys, 'n', false, true) end)
+    return { there.buffer, there.nowait }
+  end
+  for _ = 1, 2 do
+    require('consort.maps').without_text(buf, true)
+    T.eq({ { 0, 0 }, { 1, 0 }, { 1, 1 }, { 1, 1 } }, vim.tbl_map(mapped, { '\\l', '\\i', '\\a', '\\ee' }))
+  end
+  for _, keys in ipairs({ '\\l', '\\ix', '\\a' }) do vim.keymap.del('n', keys) end
+  vim.api.nvim_buf_delete(buf, { force = true })
+end)
+
 T.it('a test that the image has from a buffer fails at its place there', function()
   local buf = window('(first)', '', '(test second', '  (is nil))')
   vim.api.nvim_win_set_cursor(0, { 4, 3 })
