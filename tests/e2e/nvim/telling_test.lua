@@ -44,6 +44,39 @@ T.it('messages of breakpoints in a loop are counted, and the last one is shown',
   T.wait('the rest', function() return last() == 'Consort: condition 7 failed' end, function() return said end)
 end)
 
+T.it('messages of a breakpoint in a loop do not hide those of another breakpoint or image', function()
+  require('consort.bounded').QUIET = T.patience -- the stops end them
+  window('(a)')
+  local other = setmetatable({}, { __index = S.adapter })
+  local function output(text, line, adapter)
+    S.tell('output', { category = 'console', output = text, line = line, column = 1, source = { path = '/a.lisp' } }, adapter)
+  end
+  for i = 1, 300 do output(('n=%d'):format(i), 1) end
+  T.eq({ 5, 'Consort: n=5' }, { #said, last() })
+  output('condition failed', 2)
+  T.eq('Consort: condition failed', last())
+  output('n=1', 1, other)
+  T.eq({ 7, 'Consort: n=1' }, { #said, last() })
+  -- Loops at more places than are counted separately stay bounded.
+  for line = 3, 100 do
+    for i = 1, 10 do output(('line %d: %d'):format(line, i), line) end
+  end
+  T.eq(7 + 18 * 5 + 5, #said)
+  forget()
+  S.tell('stopped', { threadId = 9, reason = 'step' }, other)
+  T.eq({}, said)
+  S.tell('stopped', { threadId = 9, reason = 'step' })
+  local found = vim.tbl_map(function(one) return one[1] end, said)
+  T.eq({ true, true }, { vim.list_contains(found, 'Consort: ... and 294 more such messages'), vim.list_contains(found, 'Consort: n=300') })
+  -- After the stop, other places have their own bounds.
+  forget()
+  for i = 1, 10 do output(('late %d'):format(i), 99) end
+  output('early', 3)
+  T.eq({ 6, 'Consort: early' }, { #said, last() })
+  S.tell('stopped', { threadId = 9, reason = 'step' })
+  S.drop()
+end)
+
 T.it('the keys of Lisp texts are none of the single keys of the debugger and the inspector', function()
   window('(a)')
   S.stop(4, { S.frame(1, '/none.lisp', 1) })

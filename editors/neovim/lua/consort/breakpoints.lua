@@ -190,11 +190,16 @@ end)
 
 adapters.on('stopped', M.remove_temporary)
 
-local outputs = require('consort.bounded').of(client_of.say, function(count) return ('... and %d more such messages'):format(count) end)
-adapters.on('output', function(_, body)
-  if body.category == 'console' and body.output then outputs.tell(vim.trim(body.output)) end
+local outputs = setmetatable({}, { __mode = 'k' }) ---@type table<consort.Adapter, consort.BoundedOutputs>
+local function rest(count) return ('... and %d more such messages'):format(count) end
+adapters.on('output', function(adapter, body)
+  if body.category ~= 'console' or not body.output then return end
+  outputs[adapter] = outputs[adapter] or require('consort.bounded').outputs(client_of.say, rest)
+  outputs[adapter].tell(body)
 end)
-adapters.on('stopped', outputs.over)
+adapters.on('stopped', function(adapter)
+  if outputs[adapter] then outputs[adapter].over() end
+end)
 
 local group = vim.api.nvim_create_augroup('consort.breakpoints', {})
 vim.api.nvim_create_autocmd('BufWritePost', {
