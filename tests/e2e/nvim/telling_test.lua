@@ -135,6 +135,15 @@ T.it('a test that the image has from a buffer fails at its place there', functio
   S.drop()
 end)
 
+T.it('a run of a test that is refused leaves no mark of its place', function()
+  local buf = window('(test first)')
+  vim.cmd('Consort test')
+  local function marks() return #vim.api.nvim_buf_get_extmarks(buf, vim.api.nvim_get_namespaces()['consort.tests.places'], 0, -1, {}) end
+  T.eq(1, marks())
+  answer(1, 'runTestAtPoint', nil, { code = -32803, message = 'no test is here' })
+  T.eq({ 0, 'Consort: no test is here' }, { marks(), last() })
+end)
+
 T.it('keys in the inspector say where they are to be pressed', function()
   window()
   require('consort.inspector').open(S.adapter, 'one', 'value', 1, true)
