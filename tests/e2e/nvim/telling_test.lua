@@ -248,6 +248,47 @@ T.it('a file that is opened in a float is shown in the window below', function()
   T.eq({ below, file, { 2, 0 } }, { vim.api.nvim_get_current_win(), vim.api.nvim_buf_get_name(0), vim.api.nvim_win_get_cursor(0) })
 end)
 
+T.it('a file that is opened in a float is shown in the window from which the float was entered', function()
+  local _, first = window('(a)')
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(one)' }, file)
+  local _, win = require('consort.float').open('value', { title = 'Value', focus = false })
+  vim.cmd.vsplit()
+  local second = vim.api.nvim_get_current_win()
+  vim.api.nvim_set_current_win(win)
+  vim.cmd.edit(file)
+  T.wait('the end of the float', function() return #S.floats() == 0 end)
+  T.eq({ second, file }, { vim.api.nvim_get_current_win(), vim.api.nvim_buf_get_name(0) })
+  T.eq(true, vim.api.nvim_win_get_buf(first) ~= vim.api.nvim_get_current_buf())
+end)
+
+T.it('a file that is opened in a float is shown in a new window where the one below keeps its text', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(one)', '(two)' }, file)
+  for name, prepare in pairs({
+    winfixbuf = function(_, below) vim.wo[below].winfixbuf = true end,
+    modified = function(buf)
+      vim.o.hidden = false
+      vim.bo[buf].modified = true
+    end,
+    closed = function(_, below) vim.schedule(function() vim.api.nvim_win_close(below, true) end) end,
+  }) do
+    local buf, below = window('(a)')
+    vim.cmd.new()
+    vim.api.nvim_set_current_win(below)
+    require('consort.float').open('value', { title = 'Value' })
+    prepare(buf, below)
+    vim.cmd('edit +2 ' .. file)
+    T.wait('the end of the float', function() return #S.floats() == 0 end)
+    T.eq({ file, { 2, 0 } }, { vim.api.nvim_buf_get_name(0), vim.api.nvim_win_get_cursor(0) }, name)
+    T.eq({ 3 - (name == 'closed' and 1 or 0), name ~= 'closed' }, { #vim.api.nvim_list_wins(), vim.fn.bufwinid(buf) == below }, name)
+    vim.o.hidden = true
+    vim.bo[buf].modified = false
+    vim.wo.winfixbuf = false
+    if name ~= 'closed' then vim.wo[below].winfixbuf = false end
+  end
+end)
+
 T.it('tracing and removal at the operator of a definition are for its name', function()
   local function position(line, column, command)
     window(line)
