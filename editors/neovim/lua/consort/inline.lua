@@ -195,6 +195,17 @@ function M.cancelled(buf, range, number)
   end
 end
 
+--- Removes the results at the end of a line that are of evaluations that began before another one.
+---@param buf integer
+---@param row integer 0-based
+---@param number integer of the other evaluation, from `begun`
+function M.remove_earlier(buf, row, number)
+  for mark, entry in pairs(shown[buf] or {}) do
+    local range = range_of(buf, mark)
+    if range and range[3] == row and entry.number < number then drop(buf, mark) end
+  end
+end
+
 --- Removes all results from a buffer.
 ---@param buf integer
 function M.clear(buf)
