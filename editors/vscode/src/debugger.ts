@@ -10,7 +10,7 @@ import { beforeLinks, Notice, noticeLink } from './notice.js'
 import { packageAt, topLevelFormAt } from './reader.js'
 import { RestartsView } from './restarts_view.js'
 import { complain, LANGUAGES, type Server } from './server.js'
-import { firstRestarts, formsOf, restartOf, restartRows, restartTitle, Stops, stopText, type Restart, type Stop } from './stops.js'
+import { firstRestarts, formsOf, PROGRAM_THREADS, restartOf, restartRows, restartTitle, Stops, stopText, type Restart, type Stop } from './stops.js'
 
 const TYPE = 'consort'
 const UNTRUSTED = "Consort: a debugger runs the workspace's code, and waits until you trust this folder."
@@ -31,8 +31,6 @@ const FILE: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: '
 const AUTOMATIC: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Evaluations', automatic: true, internalConsoleOptions: 'neverOpen' }
 /** The time, in milliseconds, within which a program may stop again after a step. */
 const MOMENT = 300
-/** The first number of threads that programs started; those of evaluations have lower numbers. */
-const PROGRAM_THREADS = 1_000_000_000
 const ATTACH: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Attach to the Lisp Image' }
 
 /** A message of the debug adapter, as far as it is read here. */

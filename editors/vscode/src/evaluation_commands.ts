@@ -34,7 +34,8 @@ export function registerEvaluationCommands(features: Features, command: Register
       const { interrupted } = await server.ask<{ interrupted: number }>('interrupt', {})
       const { condition } = server
       // The start may load code that does not end.
-      if (condition.state === 'starting') void vscode.window.showInformationMessage(`Consort: Lisp is still starting (${label(condition.what)}). If that does not end, change the file that it loads and take "Consort: Restart Lisp".`)
+      if (condition.state === 'starting' && interrupted === 0)
+        void vscode.window.showInformationMessage(`Consort: Lisp is still starting (${label(condition.what)}). If that does not end, change the file that it loads and run the command "Consort: Restart Lisp".`)
       else vscode.window.setStatusBarMessage(interrupted === 0 ? 'Nothing was running' : 'Interrupted', 3000)
     } catch (error) {
       complain(error)

@@ -10,7 +10,6 @@ import { askInBox } from './input.js'
 import { Inspector } from './inspector.js'
 import type { LispError } from './lsp_ext.js'
 import { MacroStepper } from './macro_stepper.js'
-import { offerMoving } from './moving.js'
 import { Profiles } from './profile.js'
 import { Recordings } from './recordings.js'
 import { Repl } from './repl.js'
@@ -84,7 +83,6 @@ export class Features {
       this.log, this.output, server, results, documents, this.stepper, this.repl, this.profiles, systems, image, logTree,
       new StatusBar(server),
       registerIndentation(SELECTOR),
-      offerMoving(server),
       new Unbalanced(() => void server.start()),
       new Approvals(server, documents),
       this.differences,

@@ -416,7 +416,7 @@ export interface Definition {
   form?: Range | null
 }
 
-/** `consort/stopped`: an evaluation of this editor has stopped. */
+/** `consort/stopped`: an evaluation of this editor, or a thread that one started, has stopped. */
 export interface Stopped {
   stop: number
   /** The `threadId` for debuggers. */

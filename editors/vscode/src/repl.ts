@@ -7,6 +7,7 @@ import { describe } from './condition.js'
 import { backtraceLines } from './frames.js'
 import { complete } from './reader.js'
 import { withUnmovedFocus, isLisp, type Server } from './server.js'
+import { PROGRAM_THREADS } from './stops.js'
 import { FUNCTIONS, OPERATORS } from '../syntaxes/names.mjs'
 
 /** The package that a session begins in. */
@@ -195,9 +196,9 @@ class Terminal implements vscode.Pseudoterminal {
   private get prompt(): string {
     return `${shortPackage(this.package)}> `
   }
-  /** Says that the code that runs here waits at an error, for the person. */
-  private tellStop({ reason, text }: Stopped): void {
-    if (this.running === undefined || !this.begun || reason !== 'error') return
+  /** Says that the code that runs here, not a thread that code started, waits at an error. */
+  private tellStop({ thread, reason, text }: Stopped): void {
+    if (this.running === undefined || !this.begun || reason !== 'error' || thread >= PROGRAM_THREADS) return
     this.freshLine()
     this.write(color(31, crlf(text)) + '\r\n')
     this.write(color(33, '; Stopped here: Ctrl+Alt+L Shift+G chooses a restart, Ctrl+C ends it.') + '\r\n')

@@ -3,6 +3,9 @@
 import { label, oneLine, plain } from './format.js'
 import { read } from './reader.js'
 
+/** The first number of threads that programs started; those of evaluations have lower numbers. */
+export const PROGRAM_THREADS = 1_000_000_000
+
 /** A restart as `consort/restarts` gives it. */
 export interface Restart {
   index: number

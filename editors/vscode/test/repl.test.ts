@@ -2,6 +2,7 @@
 // (build.mjs).
 import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
+import type { Stopped } from '../src/lsp_ext.js'
 import { Repl } from '../src/repl.js'
 import type { Server } from '../src/server.js'
 import { Screen } from './fakes/screen.js'
@@ -10,7 +11,15 @@ import { EventEmitter, seen, window } from './fakes/vscode.js'
 
 const UP = '\x1b[A', DOWN = '\x1b[B', LEFT = '\x1b[D'
 const changed = new EventEmitter<void>()
-const server = Object.assign(fakeServer(), { onChange: changed.event }) as Server
+const stops = new EventEmitter<Stopped>()
+/** Begins the evaluation that was submitted last. */
+let begin: (() => void) | undefined
+const fake = fakeServer()
+const run = (name: string, argument: Record<string, unknown>, told?: { begun?: () => void }): Promise<unknown> => {
+  begin = told?.begun
+  return fake.ask(name as never, argument as never)
+}
+const server = Object.assign(fake, { onChange: changed.event, onStopped: stops.event, run }) as unknown as Server
 const memory = { get: (_: string, otherwise: unknown) => otherwise, update: () => Promise.resolve() } as never
 const evaluated = (name = 'CL-USER'): object => ({ values: ['1'], warnings: [], error: null, timing: null, stdout: '', stderr: '', package: name })
 const codes = (): unknown[] => asked.questions.map(({ argument }) => argument['code'])
@@ -140,6 +149,20 @@ test('an interrupt that fails says why', async () => {
   write('\x03')
   await answer(1, 'interrupt', Promise.reject(new Error('it lacks consort.interrupt')))
   assert.match(all(), /Not interrupted: it lacks consort\.interrupt/)
+  await answer(0, 'eval', evaluated())
+  one.dispose()
+})
+
+test('a stop of a thread that code started is not told as one of the evaluation in the REPL', async () => {
+  const { repl: one, write, all } = repl()
+  const stopped = (thread: number, text: string): void => stops.fire({ stop: thread, thread, reason: 'error', text })
+  write('(serve)\r')
+  stopped(4, 'of one that runs before')
+  begin?.()
+  stopped(1_000_000_007, 'of a thread')
+  assert.doesNotMatch(all(), /of |Stopped here/)
+  stopped(5, 'of the code')
+  assert.match(all(), /of the code\n; Stopped here: /)
   await answer(0, 'eval', evaluated())
   one.dispose()
 })

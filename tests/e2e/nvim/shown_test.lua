@@ -79,6 +79,7 @@ T.it('a long message about what is at the cursor is shown there until the cursor
   vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two' })
   local function floats() return vim.tbl_filter(function(win) return vim.api.nvim_win_get_config(win).relative ~= '' end, vim.api.nvim_list_wins()) end
   require('consort.client').explain('short')
+  require('consort.client').explain(('because '):rep(20), vim.log.levels.WARN, function() return false end)
   T.eq({}, floats())
   require('consort.client').explain(('because '):rep(20) .. 'of this', vim.log.levels.WARN)
   vim.notify = replaced

@@ -9,6 +9,7 @@ S.use()
 local questions, answer, tell, only = S.questions, S.answer, S.tell, S.adapter
 local lines, text, floats, drawn, frame, stop, range, ok = S.lines, S.text, S.floats, S.drawn, S.frame, S.stop, S.range, S.ok
 
+local notify = vim.notify
 local said, last, forget = T.notifications()
 local answers, typed_later = {}, nil
 vim.ui.input = function(_, typed)
@@ -170,6 +171,22 @@ T.it('a breakpoint stays at its text when lines come above it before the answer'
   vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(new)', '(new)' })
   answer(1, 'setBreakpoints', { breakpoints = { { id = 3, verified = true, line = 2 } } })
   T.eq({ '3:●' }, drawn('consort.breakpoints', buf))
+end)
+
+T.it('the reason of a refused breakpoint is shown beside the cursor only where the person asked', function()
+  local replaced, counts = vim.notify, {}
+  vim.notify = notify
+  for _, is_gone in ipairs({ false, true }) do
+    window('(a)')
+    require('consort.breakpoints').toggle()
+    if is_gone then vim.cmd.vsplit() end
+    answer(1, 'setBreakpoints', { breakpoints = { { id = 5, verified = false, message = ('because '):rep(20) } } })
+    table.insert(counts, #floats())
+    require('consort.breakpoints').clear()
+  end
+  vim.notify = replaced
+  window()
+  T.eq({ 1, 0 }, counts)
 end)
 
 -- The debugger

@@ -44,6 +44,39 @@ T.it('messages of breakpoints in a loop are counted, and the last one is shown',
   T.wait('the rest', function() return last() == 'Consort: condition 7 failed' end, function() return said end)
 end)
 
+T.it('messages of a breakpoint in a loop do not hide those of another breakpoint or image', function()
+  require('consort.bounded').QUIET = T.patience -- the stops end them
+  window('(a)')
+  local other = setmetatable({}, { __index = S.adapter })
+  local function output(text, line, adapter)
+    S.tell('output', { category = 'console', output = text, line = line, column = 1, source = { path = '/a.lisp' } }, adapter)
+  end
+  for i = 1, 300 do output(('n=%d'):format(i), 1) end
+  T.eq({ 5, 'Consort: n=5' }, { #said, last() })
+  output('condition failed', 2)
+  T.eq('Consort: condition failed', last())
+  output('n=1', 1, other)
+  T.eq({ 7, 'Consort: n=1' }, { #said, last() })
+  -- Loops at more places than are counted separately stay bounded.
+  for line = 3, 100 do
+    for i = 1, 10 do output(('line %d: %d'):format(line, i), line) end
+  end
+  T.eq(7 + 18 * 5 + 5, #said)
+  forget()
+  S.tell('stopped', { threadId = 9, reason = 'step' }, other)
+  T.eq({}, said)
+  S.tell('stopped', { threadId = 9, reason = 'step' })
+  local found = vim.tbl_map(function(one) return one[1] end, said)
+  T.eq({ true, true }, { vim.list_contains(found, 'Consort: ... and 294 more such messages'), vim.list_contains(found, 'Consort: n=300') })
+  -- After the stop, other places have their own bounds.
+  forget()
+  for i = 1, 10 do output(('late %d'):format(i), 99) end
+  output('early', 3)
+  T.eq({ 6, 'Consort: early' }, { #said, last() })
+  S.tell('stopped', { threadId = 9, reason = 'step' })
+  S.drop()
+end)
+
 T.it('the keys of Lisp texts are none of the single keys of the debugger and the inspector', function()
   window('(a)')
   S.stop(4, { S.frame(1, '/none.lisp', 1) })
@@ -71,6 +104,23 @@ T.it('the keys of Lisp texts are none of the single keys of the debugger and the
   S.drop()
 end)
 
+T.it('keys that have another mapping keep it in the debugger and the inspector', function()
+  local buf = vim.api.nvim_create_buf(false, true)
+  vim.keymap.set('n', '\\l', '<Nop>')
+  vim.keymap.set('n', '\\ix', '<Nop>')
+  vim.keymap.set('n', '\\a', '<Nop>', { desc = 'Consort: answer the question of an agent' })
+  local function mapped(keys)
+    local there = vim.api.nvim_buf_call(buf, function() return vim.fn.maparg(keys, 'n', false, true) end)
+    return { there.buffer, there.nowait }
+  end
+  for _ = 1, 2 do
+    require('consort.maps').without_text(buf, true)
+    T.eq({ { 0, 0 }, { 1, 0 }, { 1, 1 }, { 1, 1 } }, vim.tbl_map(mapped, { '\\l', '\\i', '\\a', '\\ee' }))
+  end
+  for _, keys in ipairs({ '\\l', '\\ix', '\\a' }) do vim.keymap.del('n', keys) end
+  vim.api.nvim_buf_delete(buf, { force = true })
+end)
+
 T.it('a test that the image has from a buffer fails at its place there', function()
   local buf = window('(first)', '', '(test second', '  (is nil))')
   vim.api.nvim_win_set_cursor(0, { 4, 3 })
@@ -83,6 +133,15 @@ T.it('a test that the image has from a buffer fails at its place there', functio
   vim.cmd.cclose()
   vim.diagnostic.reset()
   S.drop()
+end)
+
+T.it('a run of a test that is refused leaves no mark of its place', function()
+  local buf = window('(test first)')
+  vim.cmd('Consort test')
+  local function marks() return #vim.api.nvim_buf_get_extmarks(buf, vim.api.nvim_get_namespaces()['consort.tests.places'], 0, -1, {}) end
+  T.eq(1, marks())
+  answer(1, 'runTestAtPoint', nil, { code = -32803, message = 'no test is here' })
+  T.eq({ 0, 'Consort: no test is here' }, { marks(), last() })
 end)
 
 T.it('keys in the inspector say where they are to be pressed', function()
@@ -187,6 +246,47 @@ T.it('a file that is opened in a float is shown in the window below', function()
   vim.cmd('edit +2 ' .. file)
   T.wait('the end of the float', function() return #S.floats() == 0 end)
   T.eq({ below, file, { 2, 0 } }, { vim.api.nvim_get_current_win(), vim.api.nvim_buf_get_name(0), vim.api.nvim_win_get_cursor(0) })
+end)
+
+T.it('a file that is opened in a float is shown in the window from which the float was entered', function()
+  local _, first = window('(a)')
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(one)' }, file)
+  local _, win = require('consort.float').open('value', { title = 'Value', focus = false })
+  vim.cmd.vsplit()
+  local second = vim.api.nvim_get_current_win()
+  vim.api.nvim_set_current_win(win)
+  vim.cmd.edit(file)
+  T.wait('the end of the float', function() return #S.floats() == 0 end)
+  T.eq({ second, file }, { vim.api.nvim_get_current_win(), vim.api.nvim_buf_get_name(0) })
+  T.eq(true, vim.api.nvim_win_get_buf(first) ~= vim.api.nvim_get_current_buf())
+end)
+
+T.it('a file that is opened in a float is shown in a new window where the one below keeps its text', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(one)', '(two)' }, file)
+  for name, prepare in pairs({
+    winfixbuf = function(_, below) vim.wo[below].winfixbuf = true end,
+    modified = function(buf)
+      vim.o.hidden = false
+      vim.bo[buf].modified = true
+    end,
+    closed = function(_, below) vim.schedule(function() vim.api.nvim_win_close(below, true) end) end,
+  }) do
+    local buf, below = window('(a)')
+    vim.cmd.new()
+    vim.api.nvim_set_current_win(below)
+    require('consort.float').open('value', { title = 'Value' })
+    prepare(buf, below)
+    vim.cmd('edit +2 ' .. file)
+    T.wait('the end of the float', function() return #S.floats() == 0 end)
+    T.eq({ file, { 2, 0 } }, { vim.api.nvim_buf_get_name(0), vim.api.nvim_win_get_cursor(0) }, name)
+    T.eq({ 3 - (name == 'closed' and 1 or 0), name ~= 'closed' }, { #vim.api.nvim_list_wins(), vim.fn.bufwinid(buf) == below }, name)
+    vim.o.hidden = true
+    vim.bo[buf].modified = false
+    vim.wo.winfixbuf = false
+    if name ~= 'closed' then vim.wo[below].winfixbuf = false end
+  end
 end)
 
 T.it('tracing and removal at the operator of a definition are for its name', function()

@@ -185,6 +185,34 @@ T.it('a form that is cancelled while it waits leaves the results of other forms'
   T.eq({ '⇒ 2' }, shown())
 end)
 
+T.it('a form that is refused leaves no earlier value at its line', function()
+  local buf = window('(a) (b)', '(c)')
+  local function shown() return vim.tbl_map(vim.trim, S.drawn('consort.inline', buf)) end
+  local function evaluate(row, column, ...)
+    at(row, column)
+    require('consort.eval').form()
+    answer(1, 'evalForm', ...)
+  end
+  local refused = { code = -32803, message = 'The package SHOP is not loaded.', data = { kind = 'package-not-found' } }
+  evaluate(1, 1, S.ok('1', { range = range(0, 0, 3) }))
+  evaluate(2, 1, S.ok('2', { range = range(1, 0, 3) }))
+  evaluate(1, 5, nil, refused)
+  T.eq({ '1: ⇒ 2' }, shown())
+  -- A value of an evaluation that began later stays.
+  at(1, 1)
+  require('consort.eval').form()
+  require('consort.eval').form()
+  answer(2, 'evalForm', S.ok('3', { range = range(0, 0, 3) }))
+  answer(1, 'evalForm', nil, refused)
+  T.eq({ '0: ⇒ 3', '1: ⇒ 2' }, shown())
+  -- Lines that come above meanwhile move the place.
+  at(2, 1)
+  require('consort.eval').form()
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '' })
+  answer(1, 'evalForm', nil, refused)
+  T.eq({ '1: ⇒ 3' }, shown())
+end)
+
 -- The end of a server
 
 T.it('what waits for a server is free at its end', function()

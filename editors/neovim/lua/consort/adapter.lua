@@ -15,6 +15,7 @@ local M = {}
 ---@field is_over? boolean the program has ended
 ---@field is_end_told? boolean the end of the program was the last error shown
 ---@field failure? integer the number of the frozen failure to attach to; nil for the image
+---@field is_here fun(): boolean of client.here(), from the start of the adapter
 local Adapter = {}
 Adapter.__index = Adapter
 
@@ -53,10 +54,12 @@ end
 
 --- Shows the error of a failed request. The end of the program is shown only once, although it
 --- makes several requests fail.
-function Adapter:fail(error)
+---@param error string
+---@param is_here fun(): boolean of client.here(), from the request
+function Adapter:fail(error, is_here)
   if error == ENDED and self.is_end_told then return end
   self.is_end_told = error == ENDED
-  client_of.explain(error, vim.log.levels.ERROR)
+  client_of.explain(error, vim.log.levels.ERROR, is_here)
 end
 
 --- Sends a request after the adapter has been configured. Without `callback`, an error is shown and
@@ -65,8 +68,9 @@ end
 ---@param arguments? table
 ---@param callback? fun(error?: string, body?: table)
 function Adapter:request(command, arguments, callback)
+  local is_here = client_of.here()
   callback = callback or function(error)
-    if error then self:fail(error) end
+    if error then self:fail(error, is_here) end
   end
   if self.held then return table.insert(self.held, { command, arguments, callback }) end
   self:send(command, arguments, callback)
@@ -75,8 +79,9 @@ end
 --- Sends a request as Adapter:request() does. Calls `done` with the body of the answer, or shows
 --- the error.
 function Adapter:ask(command, arguments, done)
+  local is_here = client_of.here()
   self:request(command, arguments, function(error, body)
-    if error then return self:fail(error) end
+    if error then return self:fail(error, is_here) end
     done(body)
   end)
 end
@@ -86,7 +91,7 @@ function Adapter:receive(message)
     if message.event == 'initialized' then
       self:send('attach', { failure = self.failure }, function(error)
         if not error then return end
-        self:fail(error)
+        self:fail(error, self.is_here)
         if not self.is_over then self:leave() end
       end)
       self:send('configurationDone', {}, function()
@@ -135,7 +140,7 @@ end
 local function start(root, failure)
   local program = client_of.program()
   if not program then return end
-  local adapter = setmetatable({ root = root, seq = 0, waiting = {}, held = {}, buffered = '', failure = failure }, Adapter)
+  local adapter = setmetatable({ root = root, seq = 0, waiting = {}, held = {}, buffered = '', failure = failure, is_here = client_of.here() }, Adapter)
   adapter.process = vim.system({ program, 'dap', '--workspace', root }, {
     cwd = root,
     stdin = true,

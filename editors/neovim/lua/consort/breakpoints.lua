@@ -77,7 +77,7 @@ end
 --- one there.
 ---@param condition? string Lisp code; the breakpoint stops only if its value is true
 function M.toggle(condition)
-  local buf = vim.api.nvim_get_current_buf()
+  local buf, is_here = vim.api.nvim_get_current_buf(), client_of.here()
   if not client_of.need(buf) then return end
   local line = vim.api.nvim_win_get_cursor(0)[1]
   breakpoints[buf] = breakpoints[buf] or {}
@@ -94,7 +94,7 @@ function M.toggle(condition)
   sign(buf, one, line)
   table.insert(wanted, one)
   send(buf, function(error)
-    if not error and one.verified == false and one.message then client_of.explain(one.message, vim.log.levels.WARN) end
+    if not error and one.verified == false and one.message then client_of.explain(one.message, vim.log.levels.WARN, is_here) end
   end)
 end
 
@@ -131,7 +131,7 @@ end
 --- Continues the newest stop up to the cursor's line, with a breakpoint that is removed at the next
 --- stop. Does not continue if the breakpoint cannot be set.
 function M.run_to_cursor()
-  local buf = vim.api.nvim_get_current_buf()
+  local buf, is_here = vim.api.nvim_get_current_buf(), client_of.here()
   if not client_of.need(buf) then return end
   local line, is_same_text = vim.api.nvim_win_get_cursor(0)[1], client_of.text(buf)
   require('consort.debugger').newest(function(continue)
@@ -148,7 +148,7 @@ function M.run_to_cursor()
       if error then return drop_temporary(buf) end -- the request has set nothing
       if one.verified then return continue() end
       M.remove_temporary()
-      client_of.explain(one.message or 'nothing stops in this line', vim.log.levels.WARN)
+      client_of.explain(one.message or 'nothing stops in this line', vim.log.levels.WARN, is_here)
     end)
   end)
 end
@@ -190,11 +190,16 @@ end)
 
 adapters.on('stopped', M.remove_temporary)
 
-local outputs = require('consort.bounded').of(client_of.say, function(count) return ('... and %d more such messages'):format(count) end)
-adapters.on('output', function(_, body)
-  if body.category == 'console' and body.output then outputs.tell(vim.trim(body.output)) end
+local outputs = setmetatable({}, { __mode = 'k' }) ---@type table<consort.Adapter, consort.BoundedOutputs>
+local function rest(count) return ('... and %d more such messages'):format(count) end
+adapters.on('output', function(adapter, body)
+  if body.category ~= 'console' or not body.output then return end
+  outputs[adapter] = outputs[adapter] or require('consort.bounded').outputs(client_of.say, rest)
+  outputs[adapter].tell(body)
 end)
-adapters.on('stopped', outputs.over)
+adapters.on('stopped', function(adapter)
+  if outputs[adapter] then outputs[adapter].over() end
+end)
 
 local group = vim.api.nvim_create_augroup('consort.breakpoints', {})
 vim.api.nvim_create_autocmd('BufWritePost', {

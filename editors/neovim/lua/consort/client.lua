@@ -98,10 +98,13 @@ function M.fail(message) M.say(message, vim.log.levels.ERROR) end
 --- line, all of it is also shown beside the cursor until the cursor moves.
 ---@param message string
 ---@param level? integer one of vim.log.levels
-function M.explain(message, level)
+---@param is_here? fun(): boolean of `here`, from the request. If it returns false, nothing is shown
+---  beside the cursor.
+function M.explain(message, level, is_here)
   M.say(message, level)
   local text = require('consort.escaped').escape(message)
   local fits = vim.fn.strdisplaywidth('Consort: ' .. text) <= vim.v.echospace and not text:find('\n', 1, true)
+  if is_here and not is_here() then return end
   if fits or not on_command_line() or vim.api.nvim_get_mode().mode ~= 'n' or vim.fn.getcmdwintype() ~= '' then return end
   local lines = {}
   for _, line in ipairs(vim.split(text, '\n', { plain = true })) do vim.list_extend(lines, require('consort.hints').wrapped(line, math.max(20, vim.o.columns - 4))) end

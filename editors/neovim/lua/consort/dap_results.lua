@@ -28,13 +28,13 @@ end
 ---@param kind string the type, as in a configuration of nvim-dap
 function M.follow(dap, kind)
   local last = setmetatable({}, { __mode = 'k' }) ---@type table<table, table> by session: its last output
-  local told = setmetatable({}, { __mode = 'k' }) ---@type table<table, consort.Bounded> by session
+  local told = setmetatable({}, { __mode = 'k' }) ---@type table<table, consort.BoundedOutputs> by session
   dap.listeners.after.event_output[kind] = function(session, body)
     if (session.config or {}).type ~= kind then return end
     last[session] = body
     if body.category ~= 'console' or is_repl_open() then return end
-    told[session] = told[session] or bounded.of(client_of.say, rest)
-    told[session].tell(vim.trim(body.output))
+    told[session] = told[session] or bounded.outputs(client_of.say, rest)
+    told[session].tell(body)
   end
   --- Ends the messages of a session before the message that comes next.
   local function over(session)

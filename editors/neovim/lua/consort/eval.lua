@@ -136,11 +136,17 @@ local function run(command, argument, done)
     buf = buf,
     on_error = function(error, client)
       local data = error.data or {}
+      local is_interrupted = data.kind == 'interrupted' or error.code == vim.lsp.protocol.ErrorCodes.RequestCancelled
       -- An evaluation that had not begun changed nothing, and the form's earlier value still holds.
       local is_cancelled = data.kind == 'interrupted' and not running.has_begun(argument.outputToken)
       running.done(argument.outputToken)
       local range = is_cancelled and place(data.range, client)
-      if not (range and inline.cancelled(buf, range, number)) then client_of.failed(error) end
+      if range and inline.cancelled(buf, range, number) then return end
+      local position = argument.position
+      local refused = not is_interrupted and place(argument.range or position and { start = position, ['end'] = position }, client)
+      -- An earlier value there would look like the answer.
+      if refused then inline.remove_earlier(buf, refused[3], number) end
+      client_of.failed(error)
     end,
   })
   if not cancel then running.done(argument.outputToken) end

@@ -53,22 +53,41 @@ local function rows_of(lines, width)
   return rows
 end
 
---- Shows a buffer that a person opens in a float (`:edit`) in the window below instead.
+--- Shows a buffer in a window, or in a new window if that one is gone or cannot leave its buffer:
+--- with 'winfixbuf' or, without 'hidden', with unsaved changes.
+---@param win integer
+---@param buf integer
+---@return integer win the window that shows the buffer
+local function show_in(win, buf)
+  local is_valid = vim.api.nvim_win_is_valid(win)
+  if is_valid and pcall(vim.api.nvim_win_set_buf, win, buf) then return win end
+  return vim.api.nvim_open_win(buf, false, { split = 'above', win = is_valid and win or -1 })
+end
+
+--- Shows a buffer that a person opens in a float (`:edit`) in the window below instead: the one
+--- from which the float was entered.
 ---@param buf integer the float's own
 ---@param win integer the float
 ---@param below integer the window that was current before the float
 local function move_others_below(buf, win, below)
+  vim.api.nvim_create_autocmd('WinEnter', {
+    buffer = buf,
+    callback = function()
+      local left = vim.fn.win_getid(vim.fn.winnr('#'))
+      if left ~= 0 and vim.api.nvim_win_get_config(left).relative == '' then below = left end
+    end,
+  })
   vim.api.nvim_create_autocmd('BufWinLeave', {
     buffer = buf,
     once = true,
     callback = vim.schedule_wrap(function()
-      if not vim.api.nvim_win_is_valid(win) or not vim.api.nvim_win_is_valid(below) then return end
+      if not vim.api.nvim_win_is_valid(win) then return end
       local other, cursor = vim.api.nvim_win_get_buf(win), vim.api.nvim_win_get_cursor(win)
       if other == buf then return end
+      local shows = show_in(below, other)
+      vim.api.nvim_set_current_win(shows)
       vim.api.nvim_win_close(win, true)
-      vim.api.nvim_set_current_win(below)
-      vim.api.nvim_win_set_buf(below, other)
-      vim.api.nvim_win_set_cursor(below, cursor)
+      vim.api.nvim_win_set_cursor(shows, cursor)
     end),
   })
 end

@@ -1,7 +1,7 @@
 --- Results of evaluated forms at the ends of their lines, shown until the form is edited.
 require('consort.colours')
 
-local visible = require('consort.escaped').escape
+local escape = require('consort.escaped').escape
 local M = {}
 
 local namespace = vim.api.nvim_create_namespace('consort.inline')
@@ -144,7 +144,7 @@ function M.show(buf, range, result, number)
   local output = vim.trim((result.stdout or '') .. (result.stderr or ''))
   if output ~= '' then
     local lines = vim.split(output, '\n', { plain = true })
-    for i = 1, math.min(#lines, 5) do output_lines[i] = { { '  ' .. visible(lines[i]), 'ConsortOutput' } } end
+    for i = 1, math.min(#lines, 5) do output_lines[i] = { { '  ' .. escape(lines[i]), 'ConsortOutput' } } end
     if #lines > 5 then output_lines[6] = { { ('  … %d more lines: :Consort result'):format(#lines - 5), 'ConsortOutput' } } end
   end
   local mark = vim.api.nvim_buf_set_extmark(buf, namespace, range[1], range[2], {
@@ -152,7 +152,7 @@ function M.show(buf, range, result, number)
     end_col = range[4],
   })
   local label = vim.api.nvim_buf_set_extmark(buf, namespace, range[3], range[4], {
-    virt_text = { { ' ' .. M.fit(visible(summary), M.available_width(buf, range[3])), group } },
+    virt_text = { { ' ' .. M.fit(escape(summary), M.available_width(buf, range[3])), group } },
     virt_text_pos = 'eol',
     virt_lines = #output_lines > 0 and output_lines or nil,
     hl_mode = 'combine',
@@ -192,6 +192,17 @@ function M.cancelled(buf, range, number)
       })
       return true
     end
+  end
+end
+
+--- Removes the results at the end of a line that are of evaluations that began before another one.
+---@param buf integer
+---@param row integer 0-based
+---@param number integer of the other evaluation, from `begun`
+function M.remove_earlier(buf, row, number)
+  for mark, entry in pairs(shown[buf] or {}) do
+    local range = range_of(buf, mark)
+    if range and range[3] == row and entry.number < number then drop(buf, mark) end
   end
 end
 

@@ -126,22 +126,37 @@ end
 --- The maps that need no Lisp text, in the order of the table.
 local ANYWHERE = { 'debugger', 'repl', 'interrupt', 'answer', 'undo', 'log' }
 
+--- Returns the keys of the Normal mode mappings that apply in a buffer and are not Consort's.
+---@param buf integer
+---@return string[]
+local function keys_of_others(buf)
+  local keys = {}
+  for _, there in ipairs(vim.list_extend(vim.api.nvim_buf_get_keymap(buf, 'n'), vim.api.nvim_get_keymap('n'))) do
+    if not vim.startswith(there.desc or '', 'Consort: ') then vim.list_extend(keys, { there.lhsraw, there.lhsrawalt }) end
+  end
+  return keys
+end
+
 --- Maps the default keys in a buffer of Consort's own that has no Lisp text: those that need none,
 --- and, with `all`, the others to a message. Without a mapping, Neovim would skip the leader and
---- run what the next key means in that buffer.
+--- run what the next key means in that buffer. Keys that already have another mapping keep it.
 ---@param buf integer
 ---@param all? boolean
 function M.without_text(buf, all)
   if vim.g.consort_maps == false then return end
+  local others = keys_of_others(buf)
   for _, one in ipairs(M.maps) do
     local is_anywhere = vim.list_contains(ANYWHERE, one.plug)
     local modes = type(one.mode) == 'table' and one.mode or { one.mode }
-    if one.keys and vim.list_contains(modes, 'n') and (is_anywhere or all) then
+    local keys = one.keys and vim.keycode(one.keys)
+    if keys and vim.list_contains(modes, 'n') and (is_anywhere or all) and not vim.list_contains(others, keys) then
       local function run()
         if is_anywhere then return one.run() end
         require('consort.client').say(('%s is for Lisp texts: %s'):format(vim.fn.keytrans(vim.keycode(one.keys)), one.about))
       end
-      vim.keymap.set('n', one.keys, run, { buffer = buf, nowait = true, desc = 'Consort: ' .. one.about })
+      -- Without waiting, a longer mapping that begins with these keys could not be typed.
+      local is_beginning = vim.iter(others):any(function(other) return vim.startswith(other, keys) end)
+      vim.keymap.set('n', one.keys, run, { buffer = buf, nowait = not is_beginning, desc = 'Consort: ' .. one.about })
     end
   end
 end

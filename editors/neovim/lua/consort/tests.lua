@@ -78,14 +78,16 @@ local runs, reported = 0, 0 -- the number of runs that were begun, and the last 
 ---@param command string
 ---@param argument table
 ---@param unsaved? string[]
----@param place_now? fun(): { file: string, line: integer }?
+---@param place_now? fun(): { file: string, line: integer }? from place_of
 local function begin(command, argument, unsaved, place_now)
   client_of.say('testing ...')
   runs = runs + 1
   local mine = runs
-  client_of.execute(command, argument, function(result)
+  --- Returns the place of the test, and removes its mark.
+  local function place() return place_now and place_now() end
+  local cancel = client_of.execute(command, argument, function(result)
     -- A later run that failed or has not ended has no results to show instead.
-    M.report(result, mine > reported, unsaved, place_now and place_now())
+    M.report(result, mine > reported, unsaved, place())
     reported = math.max(reported, mine)
     -- A run of a system has loaded the saved files.
     if unsaved or result.success ~= false then return end
@@ -95,13 +97,20 @@ local function begin(command, argument, unsaved, place_now)
       local newer = #files == 1 and '%s; %s is newer than the image: %s in it' or '%s; %s are newer than the image: %s in each'
       client_of.say(newer:format(text, table.concat(files, ', '), require('consort.maps').key('changed')), level)
     end)
-  end)
+  end, {
+    on_error = function(error)
+      place()
+      client_of.failed(error)
+    end,
+  })
+  if not cancel then place() end
 end
 
 local places = vim.api.nvim_create_namespace('consort.tests.places')
 
 --- Marks the start of the top-level form around a line. Returns a function that returns the place
---- where it is then. The image does not know the file of a test that was evaluated in its buffer.
+--- where it is then, and removes the mark. The image does not know the file of a test that was
+--- evaluated in its buffer.
 ---@param buf integer
 ---@param row integer 0-based
 ---@return fun(): { file: string, line: integer }?

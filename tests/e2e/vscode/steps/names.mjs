@@ -106,18 +106,28 @@ export default async function ({ workbench, page, step, loaded }) {
     await workbench.until('the new text', async () => (await workbench.text('scratch.lisp')) === '(defun doubled (much) (* 2 much))\n\n(doubled (doubled 3))')
   })
 
+  const row = (label) => page.locator('.action-widget .monaco-list-row', { hasText: label }).first()
+  const refactor = (label) => workbench.until(`${label} in the menu`, async () => {
+    if (await row(label).isVisible()) return true
+    await page.keyboard.press('Control+Shift+r')
+    return workbench.soon(() => row(label).isVisible())
+  })
+
+  await step('one action at the name of a definition moves it to another file', async () => {
+    await workbench.scratch('(in-package :shop)\n\n(defun area (x) (* x x))')
+    await workbench.ready()
+    await workbench.cursor('scratch.lisp', '(defun area')
+    await page.keyboard.press('Home')
+    for (let i = 0; i < 8; i++) await page.keyboard.press('ArrowRight')
+    await workbench.knows('the cursor on the name', ({ active }) => active.selection.active.character === 8)
+    await refactor('Move area to another file')
+    assert.equal(await page.locator('.action-widget .monaco-list-row', { hasText: 'to another file' }).count(), 1)
+    await page.keyboard.press('Escape')
+  })
+
   await step('an extracted function gets its name from the person, by keys', async () => {
     await workbench.scratch('(defun area (x)\n  (list x (* x x)))')
     await workbench.ready()
-    const row = (label) => page.locator('.action-widget .monaco-list-row', { hasText: label }).first()
-    const refactor = (label) => workbench.until(`${label} in the menu`, async () => {
-      if (await row(label).isVisible()) return true
-      await page.keyboard.press('Control+Shift+r')
-      return workbench.soon(() => row(label).isVisible())
-    })
-    await workbench.cursor('scratch.lisp', '(defun area')
-    await refactor('Move to another file…')
-    await page.keyboard.press('Escape')
     await workbench.cursor('scratch.lisp', '(list x')
     for (let i = 0; i < 2; i++) await page.keyboard.press('ArrowLeft')
     for (let i = 0; i < '(* x x)'.length; i++) await page.keyboard.press('Shift+ArrowLeft')
