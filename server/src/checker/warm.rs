@@ -111,6 +111,9 @@ impl WarmCopies {
         let claims = lock(&self.ready).take()?;
         let (sender, receiver) = oneshot::channel();
         claims.send(sender).await.ok()?;
+        // A claim that arrives while the copy ends is dropped with the last sender of the channel.
+        // Until then its answer would be awaited.
+        drop(claims);
         let WarmCopy { mut forked, lines, mut answers, world: then, confined } = receiver.await.ok()?;
         let instance = self.forker.runtime.instance().await.ok()?;
         if !forked.is_of(&instance)
