@@ -178,6 +178,8 @@ pub(super) async fn ask<O: Operation, A: DeserializeOwned>(
     asks.send(Request { op: O::NAME, params, seconds: OPERATION_TIMEOUT_S, reply })
         .await
         .map_err(|_| not_found(number))?;
+    // A request that arrives while the frozen failure ends is dropped with the last sender.
+    drop(asks);
     let answer = answer.await.map_err(|_| not_found(number))??;
     if !numbers_are_bounded(&answer) {
         return Err(ImageError::Unavailable("A number in the answer of the frozen failure is out of range.".into()));

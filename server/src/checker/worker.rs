@@ -68,8 +68,11 @@ impl Workers {
         let kept = lock(&self.ready).take();
         if let Some(claims) = kept {
             let (sender, receiver) = oneshot::channel();
+            let is_sent = claims.send(sender).await.is_ok();
+            // A claim that arrives while the process ends is dropped with the last sender.
+            drop(claims);
             // The process may still be loading; if it has ended, another is made.
-            if claims.send(sender).await.is_ok()
+            if is_sent
                 && let Ok(worker) = receiver.await
                 && Arc::ptr_eq(&worker.image, image)
                 && worker.revision == lock(&self.runtime.plan).revision()
