@@ -463,6 +463,12 @@ export class Workbench {
     assert.equal(await this.notice(words).count(), 0, `the notification ${words}`)
     await this.probe.execute('notifications.hideList')
   }
+  /** Waits until no notification with these words is left. */
+  async ended(words) {
+    await this.probe.execute('notifications.showList')
+    await this.until(`the end of the notification ${words}`, async () => (await this.notice(words).count()) === 0)
+    await this.probe.execute('notifications.hideList')
+  }
   /**
    * Presses a button or a link of a notification until that has its effect: by default, that it
    * disappears.

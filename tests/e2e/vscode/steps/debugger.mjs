@@ -106,8 +106,8 @@ export default async function ({ workbench, page, step }) {
     await page.keyboard.press('0')
     await over()
     await workbench.shows('scratch.lisp', ':WENT')
-    // The notification of the stop has ended with it.
-    await workbench.untold('SIMPLE-ERROR: No view.')
+    // The notification of the stop ends with it.
+    await workbench.ended('SIMPLE-ERROR: No view.')
   })
 
   await stopping('a thread that a form started stops under its name, and goes on by a restart', async () => {

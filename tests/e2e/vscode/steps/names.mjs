@@ -134,7 +134,8 @@ export default async function ({ workbench, page, step, loaded }) {
     await workbench.knows('the selection', ({ active }) => active.selection.active.character === 10 && active.selection.anchor.character === 17)
     await refactor('Extract function')
     await row('Extract function').click()
-    await page.locator('.rename-box input').first().waitFor()
+    // The box is visible before it has the focus.
+    await page.locator('.rename-box input:focus').first().waitFor()
     await page.keyboard.type('square')
     await page.keyboard.press('Enter')
     await workbench.until('the new name in both places', async () => (await workbench.text('scratch.lisp')) === '(defun square (x)\n  (* x x))\n\n(defun area (x)\n  (list x (square x)))')
