@@ -106,23 +106,23 @@
        (ignore-errors
         (and (equal (file-facts name) (file-state-facts state)) (eql (change-time name) (source-state-change state))))))
 
+(defun facts-of-content (facts)
+  "Returns those of the FILE-FACTS of a file that do not change with its permissions or names."
+  (destructuring-bind (size written changed inode) facts
+    (declare (ignore changed))
+    (list size written inode)))
+
 (defun written-since-p (name state)
   "Returns true if it is known that something has written the source file NAME since it had the
   SOURCE-STATE STATE. A change of its permissions or of the number of its names is no such write."
   (ignore-errors
-   (flet ((facts-of-content (facts)
-            (destructuring-bind (size written changed inode) facts
-              (declare (ignore changed))
-              (list size written inode))))
-     (cond ((not (equal (facts-of-content (file-facts name)) (facts-of-content (file-state-facts state)))) t)
-           ((and (source-state-change state) (/= (change-time name) (source-state-change state)))
-            (not (same-content-p name state)))))))
+   (cond ((not (equal (facts-of-content (file-facts name)) (facts-of-content (file-state-facts state)))) t)
+         ((and (source-state-change state) (/= (change-time name) (source-state-change state)))
+          (not (same-content-p name state))))))
 
 (defun facts-of-fasl (fasl)
   "Returns those facts about the file FASL, a native name, that do not change when it is moved."
-  (destructuring-bind (size written changed inode) (file-facts fasl)
-    (declare (ignore changed))
-    (list size written inode)))
+  (facts-of-content (file-facts fasl)))
 
 (defun note-compiled (fasl name before)
   "Records that FASL was compiled from the source file NAME, which had the SOURCE-STATE BEFORE before

@@ -12,11 +12,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
-use tokio::sync::oneshot;
 
 pub(super) use self::kept::Failures;
 use self::kept::{Listening, Served};
 use self::requests::{CONNECT_TIMEOUT, Connection, Request};
+use super::asking;
 use super::evaluation::numbers_are_bounded;
 use super::report::LINE_LIMIT;
 use super::scratch::{self, Scratch};
@@ -174,13 +174,8 @@ pub(super) async fn ask<O: Operation, A: DeserializeOwned>(
     };
     let params = serde_json::to_value(operation).map_err(unreadable)?;
     let asks = failures.asks(number).ok_or_else(|| not_found(number))?;
-    let (reply, answer) = oneshot::channel();
-    asks.send(Request { op: O::NAME, params, seconds: OPERATION_TIMEOUT_S, reply })
-        .await
-        .map_err(|_| not_found(number))?;
-    // A request that arrives while the frozen failure ends is dropped with the last sender.
-    drop(asks);
-    let answer = answer.await.map_err(|_| not_found(number))??;
+    let request = |reply| Request { op: O::NAME, params, seconds: OPERATION_TIMEOUT_S, reply };
+    let answer = asking::ask(asks, request).await.ok_or_else(|| not_found(number))??;
     if !numbers_are_bounded(&answer) {
         return Err(ImageError::Unavailable("A number in the answer of the frozen failure is out of range.".into()));
     }

@@ -3,6 +3,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 
+mod asking;
 mod chain;
 mod changed_process;
 mod copy;

@@ -13,6 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::asking;
 use super::copy::{Runner, Running};
 use super::evaluation::{decode_answer, failed_outcome};
 use super::job::CopyJob;
@@ -283,12 +284,9 @@ pub(super) async fn ask<Q: RecordingQuestion>(
     if asks.is_none() {
         not_yet(recordings, number)?;
     }
-    let (reply, answer) = oneshot::channel();
-    asks.ok_or_else(|| not_found(number))?
-        .send(QuestionFrame { question, reply })
-        .await
-        .map_err(|_| not_found(number))?;
-    let answer = answer.await.map_err(|_| not_found(number))??;
+    let asks = asks.ok_or_else(|| not_found(number))?;
+    let answer = asking::ask(asks, |reply| QuestionFrame { question, reply }).await;
+    let answer = answer.ok_or_else(|| not_found(number))??;
     match answer["problem"].as_str() {
         Some(message) => Err(ImageError::Refused { kind: ErrorKind::NO_ANSWER, message: message.into() }),
         None => serde_json::from_value(answer).map_err(meaningless),

@@ -12,6 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
+use super::asking::ask;
 use super::forked::{ForkedCheck, Forker};
 use super::job::CopyJob;
 use super::report::LINE_LIMIT;
@@ -109,12 +110,7 @@ impl WarmCopies {
             return None;
         }
         let claims = lock(&self.ready).take()?;
-        let (sender, receiver) = oneshot::channel();
-        claims.send(sender).await.ok()?;
-        // A claim that arrives while the copy ends is dropped with the last sender of the channel.
-        // Until then its answer would be awaited.
-        drop(claims);
-        let WarmCopy { mut forked, lines, mut answers, world: then, confined } = receiver.await.ok()?;
+        let WarmCopy { mut forked, lines, mut answers, world: then, confined } = ask(claims, |claim| claim).await?;
         let instance = self.forker.runtime.instance().await.ok()?;
         if !forked.is_of(&instance)
             || confined != params.confine

@@ -13,6 +13,7 @@ use serde::de::IgnoredAny;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::asking::ask;
 use super::ending::Failed;
 use crate::config::{Copies, InitFile};
 use crate::image::frames::CopyEnd;
@@ -67,13 +68,8 @@ impl Workers {
     pub(super) async fn take(&self, image: &Arc<Instance>) -> Result<Box<WorkerProcess>, Failed> {
         let kept = lock(&self.ready).take();
         if let Some(claims) = kept {
-            let (sender, receiver) = oneshot::channel();
-            let is_sent = claims.send(sender).await.is_ok();
-            // A claim that arrives while the process ends is dropped with the last sender.
-            drop(claims);
             // The process may still be loading; if it has ended, another is made.
-            if is_sent
-                && let Ok(worker) = receiver.await
+            if let Some(worker) = ask(claims, |claim| claim).await
                 && Arc::ptr_eq(&worker.image, image)
                 && worker.revision == lock(&self.runtime.plan).revision()
             {
